@@ -358,9 +358,11 @@ class CallsPort(Protocol):
         progress: Progress | None = None,
         wait: Wait = ...,
         live: bool = ...,
+        new_id: bool = ...,
     ) -> ToolResponse:
         """Never raises; cancelling the caller does not cancel the call. `live`: the caller waits on
-        a connection that breaks if this process is killed, and may then ask again.
+        a connection that breaks if this process is killed, and may then ask again. `new_id`: the
+        call's id was made for it, so that no earlier call has it.
         """
 
     async def begin(

@@ -6,27 +6,42 @@ is skipped. All timeouts of the project come from here; `tests/test_architecture
 """
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager
+from types import TracebackType
 
 
-@asynccontextmanager
-async def timeout_at(when: float | None) -> AsyncIterator[asyncio.Timeout]:
-    """Like `asyncio.timeout_at`: cancel the body at `when` (loop time) and raise TimeoutError."""
-    task = asyncio.current_task()
-    assert task is not None, "a timeout works inside a task"
-    before = task.cancelling()
-    limit = asyncio.timeout_at(when)
-    try:
-        async with limit:
-            yield limit
-    except asyncio.CancelledError as cancelled:
+class _Limit(AbstractAsyncContextManager[asyncio.Timeout]):
+    """Used once. A class, because a generator doubles what a timeout costs, and a call has five."""
+
+    __slots__ = ("_before", "_limit", "_task")
+
+    def __init__(self, when: float | None) -> None:
+        self._limit = asyncio.timeout_at(when)
+
+    async def __aenter__(self) -> asyncio.Timeout:
+        task = asyncio.current_task()
+        assert task is not None, "a timeout works inside a task"
+        self._task, self._before = task, task.cancelling()
+        return await self._limit.__aenter__()
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self._limit.__aexit__(kind, error, trace)
+        cancelled = isinstance(error, asyncio.CancelledError)
         # nobody else has cancelled us meanwhile
-        if limit.expired() and task.cancelling() <= before:
-            raise TimeoutError from cancelled
-        raise
+        if cancelled and self._limit.expired() and self._task.cancelling() <= self._before:
+            raise TimeoutError from error
+
+
+def timeout_at(when: float | None) -> AbstractAsyncContextManager[asyncio.Timeout]:
+    """Like `asyncio.timeout_at`: cancel the body at `when` (loop time) and raise TimeoutError."""
+    return _Limit(when)
 
 
 def timeout(seconds: float | None) -> AbstractAsyncContextManager[asyncio.Timeout]:
     """Like `asyncio.timeout`: cancel the body after `seconds` and raise TimeoutError."""
-    return timeout_at(None if seconds is None else asyncio.get_running_loop().time() + seconds)
+    return _Limit(None if seconds is None else asyncio.get_running_loop().time() + seconds)

@@ -79,6 +79,11 @@ class Packed(Mapping[str, Any]):
         """The text, of the whole object also for a part of it."""
         return self._text
 
+    @property
+    def identity(self) -> tuple[bytes, str]:
+        """What it is made of, to compare and to look it up by, without opening it."""
+        return self._text, self._key
+
     def opened(self) -> FrozenDict:
         """Return the whole object, read-only at all levels."""
         whole = _opened(self._text)

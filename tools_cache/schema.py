@@ -128,14 +128,17 @@ def _deeper_than(value: Any, levels: int) -> bool:
     return True
 
 
-_compiled: OrderedDict[str, Validator] = OrderedDict()
+_compiled: OrderedDict[str | tuple[bytes, str], Validator] = OrderedDict()
 
 
 def compile_schema(schema: Any) -> Validator:
     """Compile a schema, or return the cached one. Raises `BadDefinition` with the problem."""
-    text = _bounded(schema.opened() if isinstance(schema, Packed) else schema)
-    found = _compiled.pop(text, None) or _compile(text)
-    _compiled[text] = found
+    packed = isinstance(schema, Packed)
+    key = schema.identity if packed else _bounded(schema)
+    found = _compiled.pop(key, None)
+    if found is None:
+        found = _compile(_bounded(schema.opened()) if packed else key)
+    _compiled[key] = found
     if len(_compiled) > KEPT:
         _compiled.popitem(last=False)
     return found

@@ -38,7 +38,8 @@ class Verdict(Struct, frozen=True):
     """What admission found out. The call may run when `end` is None, else that is its end.
 
     `call` has its arguments filled in, `keys` are those it goes by, `tool` is that of its turn's
-    registry; None while it is not known. `looked_up`: the disk was asked, and has no such call.
+    registry; None while it is not known. `looked_up`: the disk has no such call, because it was
+    asked or because nobody can have made one.
     """
 
     call: ToolCall
@@ -96,9 +97,11 @@ class Admission:
         self._turns = TurnLedger()
         self._used = RateLimits()
 
-    async def find(self, call: ToolCall, keys: tuple[str, ...]) -> Verdict:
+    async def find(
+        self, call: ToolCall, keys: tuple[str, ...], *, looked_up: bool = False
+    ) -> Verdict:
         """Check in this order: known cloud call, the tool and its owner's choices; then `check`."""
-        verdict = Verdict(call, keys)
+        verdict = Verdict(call, keys, looked_up=looked_up)
         if call.origin is CallOrigin.CLOUD:
             # Whatever became of its tool meanwhile: one call of the cloud, one answer.
             again = await self._store.known(call, keys=keys)

@@ -156,7 +156,8 @@ class Caller(Struct, frozen=True):
     `live`: on a connection that breaks if this process is killed; then it sees the call as failed,
     and may ask again. `undoes`: the call that this one takes back; `agreed_to`: the digest of the
     tool that the wearer tapped for, which needs no other yes. `heard`: of recognised words.
-    `invoked`: the cloud's message that it came in, whose result is sent with its end.
+    `invoked`: the cloud's message that it came in, whose result is sent with its end. `new_id`: its
+    id was made for it, so that no earlier call has it.
     """
 
     wait: Wait = Wait.ANSWER
@@ -167,6 +168,7 @@ class Caller(Struct, frozen=True):
     heard: Recognition | None = None
     invoked: Invoked | None = None
     live: bool = False
+    new_id: bool = False
 
 
 class Started(Enum):

@@ -59,7 +59,8 @@ class Execution(Struct, frozen=True):
             await self.delivery.finish(call, Outcome(results.internal(call.request.tool)))
 
     async def _run(self, call: Call) -> Ending:
-        verdict = await self.admission.find(call.request, call.keys)
+        unseen = call.caller.new_id and not call.keys
+        verdict = await self.admission.find(call.request, call.keys, looked_up=unseen)
         call.tool = verdict.tool  # a fault from here on is still one of this tool
         call.registry_version = verdict.registry_version or call.registry_version
         verdict = await self.admission.check(verdict)

@@ -164,9 +164,10 @@ class Orchestrator:
         progress: Progress | None = None,
         wait: Wait = Wait.ANSWER,
         live: bool = False,
+        new_id: bool = False,
     ) -> ToolResponse:
         """See `CallsPort`."""
-        started = await self._start(call, Caller(wait, progress, live=live))
+        started = await self._start(call, Caller(wait, progress, live=live, new_id=new_id))
         return started if isinstance(started, ToolResponse) else await started.response()
 
     async def begin(

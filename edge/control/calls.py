@@ -202,7 +202,9 @@ class CallRoutes:
         if progress:
             texts = ProgressTexts()
             return Stream(with_progress(texts, partial(self._run, call, wait, texts, limit_s)))
-        return await self._reply(self._ports.calls.call(call, wait=wait, live=True), limit_s)
+        new_id = not body["call_id"]
+        answer = self._ports.calls.call(call, wait=wait, live=True, new_id=new_id)
+        return await self._reply(answer, limit_s)
 
     async def _begin(self, call: ToolCall, progress: Progress | None = None) -> ToolResponse | None:
         """Return None once the call is stored, or the response it got at once."""

@@ -8,14 +8,13 @@ import asyncio
 import json
 from collections import deque
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from itertools import islice
 from typing import Final
 
-from msgspec import Struct
-
 from edge.runtime.bus import Bus
 from edge.runtime.clock import Clock
-from edge.runtime.events import PrivateWords, as_json
+from edge.runtime.events import DaemonEvent, PrivateWords, as_json
 
 RING: Final = 1024
 """Events kept for replay: minutes of a busy daemon, under 1 MiB."""
@@ -26,9 +25,23 @@ its first events.
 """
 
 
-class EventEntry(Struct, frozen=True):
-    number: int
-    text: str
+class EventEntry:
+    """One event and when it was. It is written as JSON at the first look: mostly nobody follows."""
+
+    __slots__ = ("_at", "_event", "_text", "number")
+
+    def __init__(self, number: int, event: DaemonEvent, at: float) -> None:
+        self.number = number
+        self._event = event
+        self._at = at
+        self._text = ""
+
+    @property
+    def text(self) -> str:
+        if not self._text:
+            values = {**as_json(self._event), "at": round(self._at, 3)}
+            self._text = json.dumps(values, ensure_ascii=False, default=str)
+        return self._text
 
 
 def missed(number: int | None) -> str:
@@ -37,7 +50,7 @@ def missed(number: int | None) -> str:
 
 
 class Feed:
-    """`run()` records the bus; `news()` returns what comes after a cursor.
+    """Within `open()` it records the bus; `news()` returns what comes after a cursor.
 
     Without `calls` it leaves out the events of calls, so that a call wakes no follower that does
     not need them. Ids are `RUN-NUMBER`: `RUN` is one run of the daemon, so that an id from an
@@ -53,25 +66,18 @@ class Feed:
             "" if calls else "q"
         )  # the two feeds are numbered separately
         self._last = 0
-        self._news = asyncio.Condition()
+        self._news = asyncio.Event()
 
-    async def run(self) -> None:
-        """Record until cancelled. Events that the subscription missed leave a gap."""
-        with self._bus.listen(calls=self._calls) as listener:
-            missed = 0
-            async for event in listener:
-                if isinstance(event, PrivateWords):
-                    continue
-                self._last += 1 + listener.missed - missed
-                missed = listener.missed
-                text = json.dumps(
-                    {**as_json(event), "at": round(self._clock.wall(), 3)},
-                    ensure_ascii=False,
-                    default=str,
-                )
-                async with self._news:
-                    self._ring.append(EventEntry(self._last, text))
-                    self._news.notify_all()
+    def open(self) -> AbstractContextManager[None]:
+        """Record inside of this block."""
+        return self._bus.record(self._record, calls=self._calls)
+
+    def _record(self, event: DaemonEvent) -> None:
+        if isinstance(event, PrivateWords):
+            return
+        self._last += 1
+        self._ring.append(EventEntry(self._last, event, self._clock.wall()))
+        self._news.set()
 
     def cursor(self, last_event_id: str | None) -> tuple[int, bool]:
         """Return a follower's position: (number it has seen, whether its id is from this run or it
@@ -90,9 +96,10 @@ class Feed:
         """Wait for events after `after`; return the new cursor and the event blocks, with gaps as
         `event: missed`.
         """
-        async with self._news:
-            await self._news.wait_for(lambda: self._last > after)
-            fresh = list(islice((e for e in self._ring if e.number > after), BATCH))
+        while self._last <= after:
+            self._news.clear()
+            await self._news.wait()
+        fresh = list(islice((e for e in self._ring if e.number > after), BATCH))
         return fresh[-1].number, list(self._blocks(after, fresh))
 
     def _blocks(self, after: int, entries: list[EventEntry]) -> Iterator[str]:

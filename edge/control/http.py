@@ -13,6 +13,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 import h11
 from msgspec import Struct, field
 
+from edge.control import plain_http
 from firmware_bridge.deadlines import timeout
 from tools_cache.api.tool import Json
 
@@ -133,6 +134,11 @@ class Slots:
             self._free += 1
 
 
+def _request(method: bytes, target: bytes, headers: Mapping[str, str], body: bytes) -> Request:
+    path, query = _target(target.decode("latin-1"))
+    return Request(method.decode("ascii"), path, query, headers, body)
+
+
 def _target(text: str) -> tuple[str, dict[str, str]]:
     """Split a request's target into path and query. Raise `RequestRefused`."""
     try:
@@ -175,6 +181,8 @@ class HttpConnection:
         self._writer = writer
         self._limits = limits
         self._h11 = h11.Connection(h11.SERVER, max_incomplete_event_size=limits.head)
+        self._plain = b""
+        """The request that is being served, if h11 has not seen it."""
         self._started = False  # a byte of the next request has arrived
         self._without_body = False
         writer.transport.set_write_buffer_limits(high=READ)
@@ -202,6 +210,14 @@ class HttpConnection:
             raise RequestRefused("INVALID_REQUEST", problem, status=status) from None
 
     async def _next(self, limit: asyncio.Timeout) -> Request | None:
+        if not self._h11.trailing_data[0]:
+            data = await self._read(limit)
+            bounds = self._limits
+            plain = plain_http.parse(data, most_head=bounds.head, most_body=bounds.body)
+            if plain is not None:
+                self._plain = data
+                return _request(*plain)
+            self._h11.receive_data(data)
         head = await self._event(limit)
         if not isinstance(head, h11.Request):
             return None
@@ -214,19 +230,29 @@ class HttpConnection:
             body += event.data
             if len(body) > self._limits.body:
                 raise self._too_large()
-        path, query = _target(head.target.decode("latin-1"))
-        return Request(head.method.decode("ascii"), path, query, headers, bytes(body))
+        return _request(head.method, head.target, headers, bytes(body))
 
     async def _event(self, limit: asyncio.Timeout) -> Any:
         while (event := self._h11.next_event()) is h11.NEED_DATA:
             if self._h11.they_are_waiting_for_100_continue:
                 await self._send(h11.InformationalResponse(status_code=100, headers=[]))
-            data = await self._reader.read(READ)
-            if data and not self._started:
-                self._started = True
-                limit.reschedule(asyncio.get_running_loop().time() + self._limits.request_s)
-            self._h11.receive_data(data)
+            self._h11.receive_data(await self._read(limit))
         return event
+
+    async def _read(self, limit: asyncio.Timeout) -> bytes:
+        data = await self._reader.read(READ)
+        if data and not self._started:
+            self._started = True
+            limit.reschedule(asyncio.get_running_loop().time() + self._limits.request_s)
+        return data
+
+    def _show_h11(self) -> None:
+        """Let h11 read the request that is served: what follows is not plain."""
+        data, self._plain = self._plain, b""
+        if data:
+            self._h11.receive_data(data)
+            while not isinstance(self._h11.next_event(), h11.EndOfMessage):
+                continue
 
     def _too_large(self) -> RequestRefused:
         problem = f"the body is larger than {self._limits.body} bytes"
@@ -237,21 +263,24 @@ class HttpConnection:
     async def reply(self, reply: Reply) -> bool:
         """Send a whole reply; True when the connection can carry another request."""
         if reply.status in WITHOUT_BODY:
+            self._show_h11()
             await self._send(
                 h11.Response(status_code=reply.status, headers=list(reply.headers)),
                 h11.EndOfMessage(),
             )
         else:
             parts = _encode(reply)
+            headers = [
+                ("Content-Type", reply.content_type),
+                ("Content-Length", str(sum(map(len, parts)))),
+                *reply.headers,
+            ]
+            if self._plain:
+                self._plain = b""
+                await self._write((plain_http.head_of_reply(reply.status, headers), *parts))
+                return True
             await self._send(
-                h11.Response(
-                    status_code=reply.status,
-                    headers=[
-                        ("Content-Type", reply.content_type),
-                        ("Content-Length", str(sum(map(len, parts)))),
-                        *reply.headers,
-                    ],
-                ),
+                h11.Response(status_code=reply.status, headers=headers),
                 *([] if self._without_body else [h11.Data(data=part) for part in parts]),
                 h11.EndOfMessage(),
             )
@@ -284,6 +313,7 @@ class HttpConnection:
 
     async def begin_events(self) -> None:
         """Start a server-sent event stream; it ends with the connection."""
+        self._show_h11()
         await self._send(
             h11.Response(
                 status_code=200,
@@ -305,9 +335,12 @@ class HttpConnection:
         self._writer.close()
 
     async def _send(self, *events: Any) -> None:
+        await self._write(self._parts(events))
+
+    async def _write(self, parts: Iterable[bytes]) -> None:
         """Write and wait until the client keeps up. Raise ConnectionError, TimeoutError."""
         async with timeout(self._limits.write_s):
-            for data in _chunks(self._parts(events)):
+            for data in _chunks(parts):
                 self._check_open()
                 self._writer.write(data)
                 await self._writer.drain()

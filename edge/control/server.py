@@ -95,27 +95,29 @@ class ControlServer:
         Raise `SocketTaken`.
         """
         self.open()
-        servers = []
         try:
-            async with asyncio.TaskGroup() as tasks:
-                self._tasks = tasks
-                for feed in self._feeds.values():
-                    tasks.create_task(feed.run(), name="control feed")
-                try:
-                    for entrance in self._entrances:
-                        accept = partial(self._accept, entrance)
-                        servers.append(
-                            await asyncio.start_unix_server(
-                                accept, sock=entrance.file.socket, backlog=BACKLOG
-                            )
-                        )
-                    await asyncio.Event().wait()
-                finally:
-                    self._tasks = None  # a group that is being cancelled takes no more tasks
-                    for server in servers:
-                        server.close()
+            with self._feeds[True].open(), self._feeds[False].open():
+                await self._serve_entrances()
         finally:
             self.close()
+
+    async def _serve_entrances(self) -> None:
+        servers = []
+        async with asyncio.TaskGroup() as tasks:
+            self._tasks = tasks
+            try:
+                for entrance in self._entrances:
+                    accept = partial(self._accept, entrance)
+                    servers.append(
+                        await asyncio.start_unix_server(
+                            accept, sock=entrance.file.socket, backlog=BACKLOG
+                        )
+                    )
+                await asyncio.Event().wait()
+            finally:
+                self._tasks = None  # a group that is being cancelled takes no more tasks
+                for server in servers:
+                    server.close()
 
     def close(self) -> None:
         """Remove the socket files; also when `run()` was never reached."""
@@ -193,23 +195,24 @@ class ControlServer:
     ) -> None:
         """Stream until the client disconnects, also while there is nothing to send."""
         entrance.streams += 1
+        if isinstance(follow, Stream):
+            sending = self._send_blocks(connection, follow)
+        else:
+            feed = self._feeds[follow.calls]  # its place among the events is taken now
+            cursor, known = feed.cursor(follow.last_event_id)
+            sending = self._send_events(connection, feed, cursor, known=known)
         try:
             async with asyncio.TaskGroup() as both:
-                stream = both.create_task(
-                    self._send_blocks(connection, follow)
-                    if isinstance(follow, Stream)
-                    else self._send_events(connection, follow),
-                    name="control stream",
-                )
+                stream = both.create_task(sending, name="control stream")
                 await connection.wait_closed()
                 stream.cancel()
         finally:
             entrance.streams -= 1
 
-    async def _send_events(self, connection: HttpConnection, follow: Follow) -> None:
+    async def _send_events(
+        self, connection: HttpConnection, feed: Feed, cursor: int, *, known: bool
+    ) -> None:
         try:
-            feed = self._feeds[follow.calls]
-            cursor, known = feed.cursor(follow.last_event_id)
             await connection.begin_events()
             await connection.event(": glassd" if known else missed(None))
             while True:

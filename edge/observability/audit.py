@@ -62,6 +62,8 @@ MAX_TEXT: Final = 255
 MAX_ARGS: Final = 8 * 1024
 """Characters of arguments worth a line; of longer ones only the length is written."""
 FILE_MODE: Final = 0o640
+GATHER_S: Final = 0.05
+"""The first line waits so long for more: waking the writer takes longer than making a line."""
 _EXACT: Final = 2**63
 _BLOCK: Final = 64 * 1024
 _encode: Final = json.JSONEncoder(separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode
@@ -96,7 +98,7 @@ class AuditLog:
     raises.
 
     `open` starts the writer, which first mends a line that a crash tore; `close` writes what waits.
-    A kill costs the lines of some milliseconds, never the file's shape.
+    A kill costs the lines of the last moment (`GATHER_S`), never the file's shape.
     """
 
     def __init__(
@@ -110,6 +112,7 @@ class AuditLog:
         self._waiting = 0
         self._unreported = 0
         self._changed = threading.Condition()
+        self._idle = False
         self._closing = False
         self._failing = False
         self._thread: threading.Thread | None = None
@@ -126,7 +129,9 @@ class AuditLog:
         with self._changed:
             first = not self._unreported and not self._failing
             lost = self._queue(line)
-            self._changed.notify()
+            if self._idle:
+                self._idle = False
+                self._changed.notify()
         if lost and first:
             why = "its disk is too slow, lines are lost, the oldest first"
             why = "it is closed" if self._closing else why
@@ -167,8 +172,8 @@ class AuditLog:
         self._attempt(self._file.take)
         while True:
             with self._changed:
-                while not (self._lines or self._closing):
-                    self._changed.wait()  # a daemon thread's rest: `close` and every record end it
+                if not (self._lines or self._closing):
+                    self._rest()
                 line = self._lines.popleft() if self._lines else b""
                 self._waiting -= len(line)
             reported = self._report_lost()
@@ -178,6 +183,14 @@ class AuditLog:
                 with self._changed:
                     self._count_lost(1)
         self._file.close()
+
+    def _rest(self) -> None:
+        """Wait until there are lines, and a moment for more; `close` ends it."""
+        self._idle = True
+        while not (self._lines or self._closing):
+            self._changed.wait()
+        self._idle = False
+        self._changed.wait_for(lambda: self._closing, GATHER_S)
 
     def _report_lost(self) -> bool:
         """Write how many lines are missing here; False when not even that can be written."""

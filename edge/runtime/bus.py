@@ -6,7 +6,7 @@ and slows nobody.
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 from typing import Final
 
@@ -60,11 +60,27 @@ class Bus:
     def __init__(self, within: Within = unwatched) -> None:
         self._within = within
         self._listeners: list[Listener] = []
+        self._recorders: list[tuple[Callable[[DaemonEvent], None], bool]] = []
 
     def publish(self, event: DaemonEvent) -> None:
+        for record, calls in self._recorders:
+            if calls or not event.of_a_call:
+                record(event)
         for listener in self._listeners:
             if listener.calls or not event.of_a_call:
                 listener.put(event)
+
+    @contextmanager
+    def record(self, put: Callable[[DaemonEvent], None], *, calls: bool = True) -> Iterator[None]:
+        """Call `put` with each event as it is published. It only notes the event, and never raises:
+        it takes the time of whoever publishes.
+        """
+        recorder = (put, calls)
+        self._recorders.append(recorder)
+        try:
+            yield
+        finally:
+            self._recorders.remove(recorder)
 
     @contextmanager
     def listen(self, bound: int = QUEUE, *, calls: bool = True) -> Iterator[Listener]:

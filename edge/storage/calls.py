@@ -7,6 +7,7 @@ import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from itertools import pairwise
 from typing import Any, Final
 
 from msgspec import Struct
@@ -18,11 +19,11 @@ from edge.storage.keys import KEY_BYTES, SESSION_CALLS, Keys, Replayable, row_re
 from edge.storage.size_bounds import Bounds
 from edge.storage.sqlite.database import (
     Connection,
+    Job,
     Row,
     SqliteDatabase,
     StoreError,
     StoreFull,
-    Work,
 )
 from edge.storage.sqlite.totals import Totals
 from edge.storage.steps import ROW_BYTES as STEP_BYTES, Check, Steps
@@ -89,6 +90,31 @@ class Unfinished(Struct, frozen=True):
     attempts: int = 0
 
 
+class _Answer(Struct, frozen=True):
+    """How a call ended: in this state, with this text as its answer, at this moment."""
+
+    state: str
+    text: str
+    at: Timestamp
+    delivery: DeliveryReport | None = None
+
+    @property
+    def report(self) -> str | None:
+        """How far it got, as it is stored."""
+        return None if self.delivery is None else _delivery_text(self.delivery)
+
+    @property
+    def size(self) -> int:
+        return len(self.text) + len(self.report or "")
+
+
+class _Begun(Struct, frozen=True):
+    """A call that runs and is not on disk yet. `work` stores it, with its answer if it has one."""
+
+    work: Callable[[Connection, _Answer | None], None]
+    job: Job[None]
+
+
 class CallStore:
     """Every accepted call: its state, its steps, its answer. Methods return after the commit.
 
@@ -113,6 +139,7 @@ class CallStore:
         self._steps = Steps(check, self._stamper)
         self._keys = Keys(replayable, self._stamper, session_calls=session_calls)
         self._bounds = bounds
+        self._begun: dict[str, _Begun] = {}
         self._finished = 0
         self._ended: int | None = None
         """Number of the last answer; None until it was read from the database."""
@@ -142,9 +169,9 @@ class CallStore:
                 if keys:
                     self._keys.renew(connection, found)
                 return _admission(found), None
-            self._insert(connection, call, route, tuple(keys), repeatable=repeatable, state=state)
-            if then:
-                self._advance(connection, call.call_id, then)
+            now = self._stamper.now()
+            steps = [(step, now) for step in (state, then) if step]
+            self._insert(connection, call, route, tuple(keys), repeatable=repeatable, steps=steps)
             stored = None if also is None else also.work(connection)
             return Admission(fresh=True, call_id=call.call_id, turn_id=call.turn_id), stored
 
@@ -164,14 +191,22 @@ class CallStore:
         """Queue a call that runs at once, and may run twice: it is on disk with what is stored
         next. `failed` gets the reason if it never is. Raise StoreClosed.
         """
+        now = self._stamper.now()
 
-        def work(connection: Connection) -> None:
+        def work(connection: Connection, answer: _Answer | None) -> None:
             if self._find(connection, call, keys) is not None:
                 raise StoreError("a call with this id or key is on disk already")
-            self._insert(connection, call, route, tuple(keys), repeatable=True, state=_ADMITTED)
-            self._advance(connection, call.call_id, _RUNNING)
+            steps = [(_ADMITTED, now), (_RUNNING, now)]
+            self._insert(
+                connection, call, route, tuple(keys), repeatable=True, steps=steps, answer=answer
+            )
 
-        await self._db.behind(work, failed=failed, grows=True)
+        def not_stored(error: BaseException) -> None:
+            self._begun.pop(call.call_id, None)
+            failed(error)
+
+        job = await self._db.behind(lambda c: work(c, None), failed=not_stored, grows=True)
+        self._begun[call.call_id] = _Begun(work, job)
 
     async def known(self, call: ToolCall, *, keys: Sequence[str] = ()) -> Admission | None:
         """Return the call of this id or first key, None if `admit` would be fresh. A hit renews the
@@ -202,10 +237,11 @@ class CallStore:
         it; False, and nothing is stored, if there is an answer. Raise UnknownCall, or `check`'s
         error, or what `also` raises.
         """
-        finish = self._finishing(call_id, state, response, delivery)
+        answer = self._answer(state, response, delivery)
+        self._begun.pop(call_id, None)
 
         def work(connection: Connection) -> tuple[str | None, Any]:
-            tool = finish(connection)
+            tool = self._finish(connection, call_id, answer)
             return tool, None if also is None or tool is None else also.work(connection)
 
         tool, stored = await self._db.write(work, grows=False)
@@ -229,10 +265,13 @@ class CallStore:
         failed: Callable[[BaseException], None],
     ) -> None:
         """Queue the one answer of a call that changed nothing: it is on disk with what is stored
-        next, or in a moment. `failed` gets the reason if it never is. Raise StoreClosed.
+        next, or in a moment, and in one piece with a call that is not there yet. The reason if it
+        never is gets `failed`, or that of `admit_behind`. Raise StoreClosed.
         """
-        work = self._finishing(call_id, state, response, delivery)
-        await self._db.behind(work, failed=failed)
+        answer = self._answer(state, response, delivery)
+        begun = self._begun.pop(call_id, None)
+        if begun is None or not self._db.replace(begun.job, lambda c: begun.work(c, answer)):
+            await self._db.behind(lambda c: self._finish(c, call_id, answer), failed=failed)
         await self._trim_now_and_then()
 
     async def _trim_now_and_then(self) -> None:
@@ -310,27 +349,43 @@ class CallStore:
         keys: tuple[str, ...],
         *,
         repeatable: bool,
-        state: str,
+        steps: Sequence[tuple[str, Timestamp]],
+        answer: _Answer | None = None,
     ) -> None:
-        self._check(_BEFORE, state)
+        """Store a call that has taken these steps, and the last one to its answer if it has any."""
+        steps = [*steps, (answer.state, answer.at)] if answer is not None else steps
+        states = [state for state, _ in steps]
+        for before, after in pairwise((_BEFORE, *states)):
+            self._check(before, after)
         most = self._bounds.open
-        if _OPEN.of(connection)[0] >= most:
+        if answer is None and _OPEN.of(connection)[0] >= most:
             raise StoreFull(
                 f"{most} calls wait for an answer; no more are taken until some are done"
             )
         request = json.dumps(_request(call, keys), separators=(",", ":"), default=dict)
-        size = len(request) + sum(KEY_BYTES + len(k) for k in keys) + STEP_BYTES
-        stamp = self._stamper.now()
-        which = (call.call_id, call.user_id, call.session, call.tool, route, state)
-        (seq,) = connection.execute(
-            "INSERT INTO calls(call_id, user_id, session, tool, route, state, request, repeatable,"
-            " ttl_s, boot_id, boot_at, wall_at, synced, size)"
-            " VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?) RETURNING seq",
-            (*which, request, repeatable, call.ttl_s, *stamp, size),
-        ).fetchone()
-        self._steps.begin(connection, seq, state, stamp)
+        size = len(request) + sum(KEY_BYTES + len(k) for k in keys) + len(steps) * STEP_BYTES
+        values = {
+            "call_id": call.call_id,
+            "user_id": call.user_id,
+            "session": call.session,
+            "tool": call.tool,
+            "route": route,
+            "state": states[-1],
+            "request": request,
+            "repeatable": repeatable,
+            "attempts": states.count(_RUNNING),
+            "ttl_s": call.ttl_s,
+            **steps[0][1]._asdict(),
+            "size": size if answer is None else size + answer.size,
+            **({} if answer is None else self._ending(connection, answer)),
+        }
+        sql = f"INSERT INTO calls({', '.join(values)}) VALUES ({', '.join('?' * len(values))})"  # noqa: S608 - our columns
+        seq = connection.execute(sql, tuple(values.values())).lastrowid or 0
+        self._steps.begin(connection, seq, steps)
         if keys:
-            self._keys.remember(connection, call, seq, keys, stamp, repeatable=repeatable)
+            self._keys.remember(connection, call, seq, keys, steps[0][1], repeatable=repeatable)
+            if answer is not None:
+                self._keys.answered(connection, _row(connection, call.call_id))
 
     def _advance(self, connection: Connection, call_id: str, state: str, note: str = "") -> None:
         row = _row(connection, call_id)
@@ -345,45 +400,51 @@ class CallStore:
             return row
         return self._keys.find(connection, call, keys[0]) if keys else None
 
-    def _finishing(
-        self, call_id: str, state: str, response: ToolResponse, delivery: DeliveryReport | None
-    ) -> Work[str | None]:
-        text = json.dumps(response.to_json(), separators=(",", ":"))
-
-        def work(connection: Connection) -> str | None:
-            tool = self._finish(connection, call_id, state, text)
-            if tool is not None and delivery is not None:
-                self._note_delivery(connection, call_id, delivery)
-            return tool
-
-        return work
-
-    def _finish(self, connection: Connection, call_id: str, state: str, text: str) -> str | None:
+    def _finish(self, connection: Connection, call_id: str, answer: _Answer) -> str | None:
         """Return the name of the call's tool; None if there is an answer already."""
         row = _row(connection, call_id)
         if row["response"] is not None:
             return None
-        self._steps.take(connection, row, state)
-        if self._ended is None:
-            newest = "SELECT coalesce(max(ended), 0) FROM calls"
-            self._ended = connection.execute(newest).fetchone()[0]
-        self._ended += 1
+        grown = self._steps.note(connection, row, answer.state, at=answer.at) + answer.size
+        grown -= len(row["delivery"] or "") if answer.delivery is not None else 0
+        values = {"state": answer.state, **self._ending(connection, answer)}
+        columns = ", ".join(f"{name} = ?" for name in values)
         connection.execute(
-            "UPDATE calls SET response = ?, answered_wall = ?, ended = ?, size = size + ?"
-            " WHERE seq = ?",
-            (text, self._stamper.now().wall_at, self._ended, len(text), row["seq"]),
+            f"UPDATE calls SET {columns}, size = size + ? WHERE seq = ?",  # noqa: S608 - our columns
+            (*values.values(), grown, row["seq"]),
         )
         if row["tool"] in FORGETS:
             sql = "UPDATE calls SET request = ? WHERE seq = ?"
             connection.execute(sql, (emptied_request(row["request"]), row["seq"]))
         self._keys.answered(connection, row)
+        if answer.delivery is not None and answer.delivery.state in _REACHED:
+            self._note_delivery(connection, call_id, answer.delivery)
         return str(row["tool"])
+
+    def _ending(self, connection: Connection, answer: _Answer) -> dict[str, Any]:
+        """Return the columns of a call that say how it ended."""
+        if self._ended is None:
+            newest = "SELECT coalesce(max(ended), 0) FROM calls"
+            self._ended = connection.execute(newest).fetchone()[0]
+        self._ended += 1
+        return {
+            "response": answer.text,
+            "answered_wall": answer.at.wall_at,
+            "ended": self._ended,
+            **({} if answer.report is None else {"delivery": answer.report}),
+        }
+
+    def _answer(
+        self, state: str, response: ToolResponse, delivery: DeliveryReport | None
+    ) -> _Answer:
+        text = json.dumps(response.to_json(), separators=(",", ":"))
+        return _Answer(state, text, self._stamper.now(), delivery)
 
     def _note_delivery(self, connection: Connection, call_id: str, report: DeliveryReport) -> None:
         row = _find_id(connection, call_id)
         if row is None:
             return
-        text = json.dumps(report.to_json(), separators=(",", ":"))
+        text = _delivery_text(report)
         sql = "UPDATE calls SET delivery = ?, size = size + ? WHERE seq = ?"
         connection.execute(sql, (text, len(text) - len(row["delivery"] or ""), row["seq"]))
         if report.state in _REACHED and self._steps.listed(row["state"], _DELIVERED):
@@ -423,6 +484,10 @@ class CallStore:
             "code": None if error is None else error.code.value,
             "delivery": json.loads(row["delivery"]) if row["delivery"] else delivery,
         }
+
+
+def _delivery_text(report: DeliveryReport) -> str:
+    return json.dumps(report.to_json(), separators=(",", ":"))
 
 
 def _find_id(connection: Connection, call_id: str) -> Row | None:

@@ -83,13 +83,13 @@ class Keys:
 
     def answered(self, connection: Connection, row: Row) -> None:
         """Begin the keys' life with the answer; delete those of the session's least used calls."""
-        hit = self._next_hit(connection, row["user_id"], row["session"])
         changed = connection.execute(
-            "UPDATE call_keys SET answered = 1, hit = ?, boot_id = ?, boot_at = ?, wall_at = ?,"
-            " synced = ? WHERE call = ?",
-            (hit, *self._stamper.now(), row["seq"]),
+            "UPDATE call_keys SET answered = 1, boot_id = ?, boot_at = ?, wall_at = ?, synced = ?"
+            " WHERE call = ?",
+            (*self._stamper.now(), row["seq"]),
         ).rowcount
         if changed:
+            self.renew(connection, row)
             self._forget_least_used(connection, row["user_id"], row["session"])
 
     def _forget_least_used(self, connection: Connection, user_id: str, session: str) -> None:

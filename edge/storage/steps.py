@@ -1,6 +1,6 @@
 """A call's steps on disk: its state, and when, why and how often it got there."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from edge.storage.sqlite.database import Connection, Row
@@ -34,27 +34,39 @@ class Steps:
 
     def take(self, connection: Connection, row: Row, state: str, note: str = "") -> None:
         """Move the call of `row` (seq, state) along. Raise whatever `check` raises."""
+        grown = self.note(connection, row, state, note)
+        sql = "UPDATE calls SET state = ?, size = size + ? WHERE seq = ?"
+        connection.execute(sql, (state, grown, row["seq"]))
+
+    def note(
+        self,
+        connection: Connection,
+        row: Row,
+        state: str,
+        note: str = "",
+        *,
+        at: Timestamp | None = None,
+    ) -> int:
+        """Write a step of the call of `row` (seq, state) down, without moving the call; return by
+        how much its size grows. `at`: when it was taken, if not now. Raise whatever `check` raises.
+        """
         self._check(row["state"], state)
-        connection.execute("UPDATE calls SET state = ? WHERE seq = ?", (state, row["seq"]))
-        self._keep(connection, row["seq"], state, note)
-
-    def begin(self, connection: Connection, call: int, state: str, stamp: Timestamp) -> None:
-        """Write down the first step of a call, whose size has ROW_BYTES for it."""
-        sql = "INSERT INTO call_steps VALUES (?,1,?,'',?,?,?,?)"
-        connection.execute(sql, (call, state, *stamp))
-
-    def _keep(self, connection: Connection, call: int, state: str, note: str) -> None:
-        note = note[:MAX_NOTE]
-        sql = "SELECT coalesce(max(n), 0) + 1 FROM call_steps WHERE call = ?"
-        (n,) = connection.execute(sql, (call,)).fetchone()
-        connection.execute(
-            "INSERT INTO call_steps VALUES (?,?,?,?,?,?,?,?)",
-            (call, n, state, note, *self._stamper.now()),
-        )
+        call, note = row["seq"], note[:MAX_NOTE]
+        (n,) = connection.execute(
+            "INSERT INTO call_steps SELECT ?, coalesce(max(n), 0) + 1, ?,?,?,?,?,? FROM call_steps"
+            " WHERE call = ? RETURNING n",
+            (call, state, note, *(at or self._stamper.now()), call),
+        ).fetchone()
         grown = ROW_BYTES + len(note)
-        if n > MAX_STEPS:
-            grown -= self._forget(connection, call, n - MAX_STEPS + 1)
-        connection.execute("UPDATE calls SET size = size + ? WHERE seq = ?", (grown, call))
+        return grown - (self._forget(connection, call, n - MAX_STEPS + 1) if n > MAX_STEPS else 0)
+
+    def begin(
+        self, connection: Connection, call: int, steps: Sequence[tuple[str, Timestamp]]
+    ) -> None:
+        """Write down the first steps of a call, whose size has ROW_BYTES for each."""
+        sql = "INSERT INTO call_steps VALUES (?,?,?,'',?,?,?,?)"
+        rows = [(call, n, state, *stamp) for n, (state, stamp) in enumerate(steps, 1)]
+        connection.executemany(sql, rows)
 
     def story(self, connection: Connection, call: int) -> list[dict[str, Json]]:
         """`[{state, at_wall, after_s, note}]`, oldest first; `after_s` counts from the first."""

@@ -5,6 +5,7 @@ Documentation is read from its file on each request and not kept in memory.
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -66,7 +67,12 @@ def folder_of(tool: DocumentedTool, tools: Path) -> Path | None:
     build = _meta(tool).get(BUILD_KEY)
     if not isinstance(build, Mapping):
         return None
-    at, folder = build.get("at"), build.get("folder")
+    return _path(build.get("at"), build.get("folder"), tools)
+
+
+@lru_cache(maxsize=256)
+def _path(at: Json, folder: Json, tools: Path) -> Path | None:
+    """Return the folder; each call of a tool asks for it."""
     if isinstance(at, str) and at:
         return Path(at)
     return tools / folder if isinstance(folder, str) and _FOLDER.fullmatch(folder) else None

@@ -45,6 +45,7 @@ __all__ = (
     "MIB",
     "Connection",
     "DiskUnavailable",
+    "Job",
     "Row",
     "SqliteDatabase",
     "StoreClosed",
@@ -167,8 +168,8 @@ class SqliteDatabase:
         failed: Callable[[BaseException], None],
         stored: Callable[[], None] | None = None,
         grows: bool = False,
-    ) -> None:
-        """Queue work that nobody waits for.
+    ) -> Job[T]:
+        """Queue work that nobody waits for; return it, for `replace`.
 
         It keeps its turn, and whatever is asked later sees it. It is committed with the next write,
         or in a moment; then `stored` is called, or `failed` with the reason why it is not on disk.
@@ -189,6 +190,11 @@ class SqliteDatabase:
         job = Job(work, grows, self._loop.create_future(), Urgency.SOON)
         job.done.add_done_callback(over)
         self._writer.put(job)
+        return job
+
+    def replace(self, job: Job[T], work: Work[T]) -> bool:
+        """Let other work take the place of what is queued behind; False if it has begun."""
+        return self._writer.replace(job, work)
 
     async def read(self, work: Work[T]) -> T:
         """Run a query; it sees all work that was queued before, committed or not."""

@@ -4,6 +4,7 @@ can, and each commit is on disk before it is acknowledged.
 
 import asyncio
 import logging
+import math
 import queue
 import sqlite3
 import time
@@ -74,6 +75,8 @@ class Job(Struct, Generic[T]):
     grows: bool
     done: "asyncio.Future[T]"
     urgency: Urgency = Urgency.NOW
+    commit_by: float = math.inf
+    """Until when it may stay uncommitted, on the monotonic clock."""
 
 
 _Result = tuple[Job[Any], Any, BaseException | None]
@@ -85,9 +88,11 @@ class _PieceFailed(Exception):
 
 
 class Writer:
-    """`run` serves the queue until None is in it. Only `put` and `trouble` are for other threads.
+    """`run` serves the queue until None is in it. `put` and `replace` are for the loop's thread.
 
-    What queued during the last fsync is committed together; alone, work never waits.
+    What queued during the last fsync is committed together; alone, work never waits. Work that
+    nobody waits for wakes the thread with the next piece that somebody waits for, or in a moment:
+    waking it costs as much as a short piece of work.
     """
 
     def __init__(
@@ -104,7 +109,10 @@ class Writer:
         self._max_bytes = max_bytes
         self._shared = shared
         self._begin = "BEGIN IMMEDIATE" if shared else "BEGIN"  # waits for the other writers
-        self._jobs: queue.Queue[Job[Any] | None] = queue.Queue()
+        self._jobs: queue.SimpleQueue[Job[Any] | None] = queue.SimpleQueue()
+        self._soon: list[Job[Any]] = []
+        """What is to be committed soon, and is not queued for the thread yet."""
+        self._timer: asyncio.TimerHandle | None = None
         self._open: list[_Result] = []
         """What ran in the transaction that is not committed yet."""
         self._commit_at = 0.0
@@ -113,7 +121,33 @@ class Writer:
 
     def put(self, job: Job[Any] | None) -> None:
         """Queue a job; None ends `run` after what is queued before it."""
-        self._jobs.put(job)
+        if job is None or job.urgency is not Urgency.SOON:
+            self._queue_soon()
+            self._jobs.put(job)
+            return
+        job.commit_by = time.monotonic() + SOON_S
+        self._soon.append(job)
+        if len(self._soon) >= MOST_OPEN:
+            self._queue_soon()
+        elif self._timer is None:
+            self._timer = self._loop.call_later(SOON_S, self._queue_soon)
+
+    def replace(self, job: Job[T], work: Work[T]) -> bool:
+        """Let other work take the place of a job's; False if the thread has it already."""
+        if all(one is not job for one in self._soon):
+            return False
+        job.work = work
+        return True
+
+    def _queue_soon(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        waiting, self._soon = self._soon, []
+        for job in waiting:
+            self._jobs.put(job)
+
+    # -------------------------------------------------------------- the thread
 
     def run(self, connection: Connection) -> None:
         """Serve until None was put; everything is committed then."""
@@ -199,7 +233,7 @@ class Writer:
         """Keep what is to be committed soon; return what was only read."""
         soon = [result for result in results if result[0].urgency is Urgency.SOON]
         if soon and not self._open:
-            self._commit_at = time.monotonic() + SOON_S
+            self._commit_at = soon[0][0].commit_by
         self._open += soon
         return [result for result in results if result[0].urgency is Urgency.READ]
 

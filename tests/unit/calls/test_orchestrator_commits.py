@@ -182,3 +182,29 @@ async def test_a_refused_invocation_is_handled_with_its_result(tmp_path):
         await h.uplink.until(lambda: message in h.uplink.done)
         assert h.uplink.answers[-1][1].error.code is ErrorCode.TOOL_NOT_FOUND
         assert h.uplink.done.count(message) == 1
+
+
+@pytest.mark.parametrize(
+    ("more", "new_id", "asked"),
+    [
+        ({}, True, 0),
+        ({}, False, 1),
+        ({"idempotency_key": "k1"}, True, 1),
+        ({"turn_id": "t1"}, True, 1),
+    ],
+)
+async def test_only_what_an_earlier_call_can_have_is_looked_for_on_disk(
+    tmp_path, more, new_id, asked
+):
+    async with house(tmp_path) as h:
+        looks = []
+        known = h.store.known
+
+        async def noted(*args, **keys):
+            looks.append(args)
+            return await known(*args, **keys)
+
+        h.store.known = noted
+        call = make("notes:add", {"text": "x"}, **more)
+        assert (await h.orchestrator.call(call, live=True, new_id=new_id)).ok
+        assert len(looks) == asked

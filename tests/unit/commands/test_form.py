@@ -37,7 +37,9 @@ async def call(tmp_path, question, work, *more, rounds=1):
         answers = house.calls.answers
         answers["notes:list"] = question
 
-        async def answer(call, *, progress=None, wait=None, live=False, plain=house.calls.call):
+        async def answer(
+            call, *, progress=None, wait=None, live=False, new_id=False, plain=house.calls.call
+        ):
             if len(house.calls.seen) >= rounds and (call.input or {}).get("inputResponses"):
                 answers["notes:list"] = ToolResponse(data="welcome")
             return await plain(call, progress=progress, wait=wait)

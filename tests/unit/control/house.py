@@ -73,6 +73,8 @@ class Calls:
     gate: asyncio.Event = field(default_factory=asyncio.Event)
     answers: dict = field(default_factory=dict)
     begun: list = field(default_factory=list)
+    new_ids: list = field(default_factory=list)
+    """Of each call that was made, whether its id was made for it."""
     reports: list = field(default_factory=list)
     """Texts of progress of every call whose client wants them."""
     asked: dict = field(default_factory=dict)
@@ -83,8 +85,9 @@ class Calls:
     submitted: list = field(default_factory=list)
     submission: Submission = Submission.TAKEN
 
-    async def call(self, call, *, progress=None, wait=Wait.ANSWER, live=False):
+    async def call(self, call, *, progress=None, wait=Wait.ANSWER, live=False, new_id=False):
         self.seen.append((call, wait))
+        self.new_ids.append(new_id)
         if call.tool == BOOM:
             raise RuntimeError("a bug of ours")
         for text in self.reports if progress is not None else ():

@@ -116,6 +116,13 @@ async def test_a_client_may_choose_the_id_of_its_call(tmp_path):
     assert call.call_id == ID
 
 
+async def test_only_an_id_that_the_daemon_made_is_new(tmp_path):
+    async with open_house(tmp_path) as house:
+        await house.ask("POST", "/v1/call", {"tool": "notes:add", "call_id": ID})
+        await house.ask("POST", "/v1/call", {"tool": "notes:add"})
+        assert house.calls.new_ids == [False, True]
+
+
 @pytest.mark.parametrize(
     ("body", "named"),
     [

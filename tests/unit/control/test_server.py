@@ -17,6 +17,7 @@ from edge.control.sockets import SocketTaken
 from edge.runtime.bus import Bus
 from edge.runtime.events import CallReceived, LinkChanged
 from tests.unit.control.house import BOOM, DEADLINE_S, open_house, parsed
+from tools_cache.api.tool import ToolResponse
 
 pytestmark = pytest.mark.enable_socket
 
@@ -480,11 +481,11 @@ async def test_a_slow_reader_learns_how_many_events_it_missed(tmp_path):
         quick.writer.close()
 
 
-async def test_events_beyond_the_queue_are_counted_too(tmp_path):
-    async with open_house(tmp_path) as house:
+async def test_events_that_come_at_once_are_counted_too(tmp_path):
+    async with open_house(tmp_path, ring=512) as house:
         follower = await Follower.join(house)
         await follower.block()
-        for number in range(600):  # the bus keeps 512 for one listener
+        for number in range(600):
             house.bus.publish(moved(number))
         gap = await follower.block()
         assert gap["data"] == {"event": "missed", "missed": 88}
@@ -639,3 +640,27 @@ async def test_a_client_that_comes_when_the_service_has_stopped_is_disconnected(
             assert await reader.read() == b""
         writer.close()
     assert failed == []
+
+
+async def test_plain_requests_and_others_take_turns_on_one_connection(tmp_path):
+    body = b'{"tool": "notes:add"}'
+    plain = b"POST /v1/call HTTP/1.1\r\nHost: x\r\nContent-Length: 21\r\n\r\n" + body
+    chunked = (
+        b"POST /v1/call HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+        b"15\r\n" + body + b"\r\n0\r\n\r\n"
+    )
+    async with open_house(tmp_path) as house:
+        house.calls.answers["notes:add"] = ToolResponse(data=1)
+        reader, writer = await asyncio.open_unix_connection(str(house.path))
+        answers = []
+        for parts in ([plain], [chunked], [plain + plain], [], [plain[:30], plain[30:]], [plain]):
+            for part in parts:
+                writer.write(part)
+                await writer.drain()
+                await asyncio.sleep(0)
+            head = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), DEADLINE_S)
+            length = int(head.lower().split(b"content-length: ")[1].split(b"\r\n")[0])
+            answers.append((head.split(b"\r\n")[0], (await reader.readexactly(length))[:20]))
+        assert len(answers) == len(house.calls.seen) == 6
+        assert set(answers) == {(b"HTTP/1.1 200 ", b'{"ok":true,"data":1,')}
+        writer.close()

@@ -15,6 +15,7 @@ from contextlib import suppress
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from edge.observability import audit
 from edge.observability.audit import KEYS, MAX_ARGS, MAX_TEXT, AuditBounds, AuditLog, filtered_line
 from edge.runtime.clock import Clock
 
@@ -514,3 +515,14 @@ def test_what_glasses_leave_out_is_a_line_of_its_own(tmp_path):
         None,
     )
     assert line["reason"] == "2 apps: photo lacks CAMERA, LIGHT; music lacks SPEAKER"
+
+
+def test_the_end_does_not_wait_for_more_lines(tmp_path, monkeypatch):
+    monkeypatch.setattr(audit, "GATHER_S", 600.0)
+    log = log_at(tmp_path / "calls.jsonl")
+    log.open()
+    until(lambda: log._idle)
+    log({"callId": "1"})
+    log({"callId": "2"})
+    log.close()
+    assert [line["callId"] for line in lines(tmp_path / "calls.jsonl")] == ["1", "2"]

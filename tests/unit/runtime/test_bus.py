@@ -99,3 +99,16 @@ async def test_a_tools_use_is_of_a_call_and_its_loading_is_not():
         bus.publish(LoaderMoved("used", 1, "a:b"))
         bus.publish(loaded)
         assert await _take(quiet, 1) == [loaded]
+
+
+def test_a_recorder_has_each_event_when_publish_returns_until_it_leaves():
+    bus, all_, quiet = Bus(), [], []
+    with bus.record(all_.append):
+        with bus.record(quiet.append, calls=False):
+            bus.publish(CallReceived("id", "a:b", "cli"))
+            assert (len(all_), len(quiet)) == (1, 0)
+            bus.publish(LinkChanged("1"))
+            assert (len(all_), len(quiet)) == (2, 1)
+        bus.publish(LinkChanged("2"))
+    bus.publish(LinkChanged("3"))
+    assert (len(all_), len(quiet)) == (3, 1)

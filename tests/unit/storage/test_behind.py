@@ -18,7 +18,7 @@ from edge.storage.calls import CallStore
 from edge.storage.confirmations import Confirmations
 from edge.storage.sqlite import writer
 from edge.storage.sqlite.database import SqliteDatabase, StoreClosed, StoreFull
-from tests.unit.storage.support import a_call, open_db
+from tests.unit.storage.support import a_call, call_store, open_db
 from tools_cache.api.tool import Delivery, DeliveryReport, ToolResponse
 
 LONG_S = 600.0
@@ -251,3 +251,77 @@ async def test_a_grant_that_is_given_while_grants_are_read_is_not_overlooked(db,
     )
     assert (asked, given) == (Granted(), None)
     assert (await confirmations.granted("local", "bank:pay")).grant is Grant.NEVER
+
+
+async def test_work_that_nobody_waits_for_does_not_wake_the_thread(numbers):
+    db, _ = numbers
+    ran = threading.Event()
+    await db.behind(lambda _: ran.set(), failed=pytest.fail)
+    assert not ran.wait(0.05)
+    await db.read(listed)
+    assert ran.is_set()
+
+
+async def test_what_is_queued_behind_can_be_replaced_until_it_is_with_the_thread(numbers):
+    db, _ = numbers
+    job = await db.behind(add(1), failed=pytest.fail)
+    assert db.replace(job, add(2))
+    assert await db.read(listed) == [2]
+    assert not db.replace(job, add(3))
+    await db.write(add(4))
+    assert await db.read(listed) == [2, 4]
+
+
+async def stored_whole(db, calls, call, *, asked_between):
+    """What is on disk of a read that ran before it was stored: its row, keys and statements."""
+    statements: list[str] = []
+    await db.read(lambda c: c.set_trace_callback(statements.append))
+    await calls.admit_behind(call, "local", keys=("key:1",), failed=pytest.fail)
+    if asked_between:
+        assert (await calls.get(call.call_id))["state"] == "RUNNING"
+    await calls.finish_behind(
+        call.call_id,
+        "ANSWERED",
+        ToolResponse(data="yes"),
+        delivery=DeliveryReport(Delivery.DROPPED, "no glasses"),
+        failed=pytest.fail,
+    )
+    row = await db.read(lambda c: dict(c.execute("SELECT * FROM calls").fetchone()))
+    keys = await db.read(lambda c: [tuple(k) for k in c.execute("SELECT * FROM call_keys")])
+    await db.read(lambda c: c.set_trace_callback(None))
+    return row, keys, await calls.get(call.call_id), statements
+
+
+async def test_a_read_is_stored_alike_in_one_piece_with_its_answer_and_in_two(
+    tmp_path, hands, monkeypatch
+):
+    monkeypatch.setattr(writer, "SOON_S", LONG_S)
+    call, found = a_call(), []
+    for name in ("one", "two"):
+        db = await open_db(tmp_path / name)
+        found.append(
+            await stored_whole(db, call_store(db, hands), call, asked_between=name == "two")
+        )
+        await db.close()
+    (row, keys, story, once), (row_two, keys_two, story_two, twice) = found
+    assert [step["state"] for step in story["steps"]] == ["ADMITTED", "RUNNING", "ANSWERED"]
+    assert (story["attempts"], story["delivery"]["state"]) == (1, "dropped")
+    assert story == story_two
+    assert row == row_two
+    assert [key[:6] for key in keys] == [key[:6] for key in keys_two]
+    assert not any("UPDATE calls" in sql for sql in once)
+    assert any("UPDATE calls" in sql for sql in twice)
+
+
+async def test_an_id_that_is_on_disk_already_takes_no_second_answer(db, hands, monkeypatch):
+    monkeypatch.setattr(writer, "SOON_S", LONG_S)
+    calls, call, why = call_store(db, hands), a_call(), []
+    await calls.admit(call, "local")
+    await calls.finish(call.call_id, "ANSWERED", ToolResponse(data="first"))
+    await calls.admit_behind(call, "local", keys=(), failed=why.append)
+    await calls.finish_behind(
+        call.call_id, "ANSWERED", ToolResponse(data="second"), delivery=None, failed=pytest.fail
+    )
+    await db.write(lambda _: None)
+    assert "on disk already" in str(why)
+    assert (await calls.get(call.call_id))["response"]["data"] == "first"

@@ -236,7 +236,7 @@ def wants(mcp, requests, state=None, rounds=1):
     """The tool asks `rounds` times, then says what it got."""
     got = []
 
-    async def call(call, *, progress=None, wait=None, live=False):
+    async def call(call, *, progress=None, wait=None, live=False, new_id=False):
         given = call.input
         got.append(given)
         if len(got) <= rounds:

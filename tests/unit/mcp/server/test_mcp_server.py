@@ -369,7 +369,7 @@ async def test_progress_is_reported_in_order_and_before_the_result(tmp_path, era
     async def progress(done, _total, message):
         said.append((done, message))
 
-    async def working(call, *, progress=None, wait=None, live=False):
+    async def working(call, *, progress=None, wait=None, live=False, new_id=False):
         for word in ("one", "two", "three"):
             if progress is not None:
                 await progress(word)
@@ -391,7 +391,7 @@ async def test_a_tool_that_babbles_is_not_passed_on_word_for_word(tmp_path, monk
     async def progress(done, _total, _message):
         said.append(done)
 
-    async def babbling(call, *, progress=None, wait=None, live=False):
+    async def babbling(call, *, progress=None, wait=None, live=False, new_id=False):
         for _ in range(60):
             await progress("la")
         return ToolResponse(data="done")
