@@ -323,7 +323,13 @@ def _up(verb: argparse.ArgumentParser) -> None:
 
 
 def _sim(verb: argparse.ArgumentParser) -> None:
-    _add(verb, "model MODEL", "mock:display, mock:audio, mock:full or sim:even_g1")
+    _add(verb, "model MODEL", "mock:display, mock:audio, mock:full or sim:even_g1", nargs="?")
+    _add(
+        verb,
+        "--replay FILE",
+        "glasses that answer as those of this recording did (glassd record), of its model; at the "
+        "end it says what it was asked that the recording does not know",
+    )
     _add(
         verb,
         "--radio R",
