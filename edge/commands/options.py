@@ -255,6 +255,12 @@ def _record(verb: argparse.ArgumentParser) -> None:
     )
 
 
+def _validate(verb: argparse.ArgumentParser) -> None:
+    _socket(verb)
+    _add(verb, "file FILE", "where the recording with your answers is written")
+    _flag(verb, "--yes", "do not ask whether to record; you know what is in a recording")
+
+
 def _doctor(verb: argparse.ArgumentParser) -> None:
     _socket(verb)
     _add(verb, "--config FILE", "examine the daemon of this configuration (default: the service's)")
@@ -577,6 +583,7 @@ VERBS: Final[tuple[tuple[str, str, Add], ...]] = (
     ("metrics", "counters and latencies per tool, as OpenMetrics text", _socket),
     ("doctor", "check this machine: numbered checks, each with the exact fix", _doctor),
     ("record", "record the packets between glassd and the glasses into a file", _record),
+    ("validate", "a minute of checks of your glasses, recorded with your answers", _validate),
     ("sim", "mock glasses on a virtual radio", _sim),
     ("devcloud", "the reference cloud alone", _devcloud),
     ("mcp", "the tools as an MCP server, for any agent", _mcp),

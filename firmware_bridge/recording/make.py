@@ -59,6 +59,11 @@ class RecordingMaker:
             self._lines.append(line)
             self.packets += line.is_packet
 
+    def gestures(self, gesture: str) -> int:
+        """Return how often the glasses reported this gesture."""
+        messages = (line.message for line in self._lines if line.message)
+        return sum(m.get("type") == "Gestured" and m.get("gesture") == gesture for m in messages)
+
     def know(self, *names: str) -> None:
         """Replace these names too."""
         self._names |= set(names)

@@ -63,14 +63,19 @@ class PacketRecorder:
             self._over.set()
 
     def collect(self, seconds: float) -> None:
-        """Collect for so long, or until it ended. Raise `UserError` if it never began."""
+        """Collect for so long (0: what is there), or until it ended. Raise `UserError` if it never
+        began.
+        """
         end = time.monotonic() + seconds
-        while not self.ended and (left := end - time.monotonic()) > 0:
+        while not self.ended:
+            left = max(0.0, end - time.monotonic())
             try:
-                event = self._events.get(timeout=min(left, LOOK_S))
+                event = self._events.get(block=left > 0, timeout=min(left, LOOK_S))
             except queue.Empty:
                 if self._over.is_set():
                     self.ended = str(self._refused or "glassd ended the stream")
+                if left == 0:
+                    break
                 continue
             self._take(event)
         if self._refused is not None and not self.maker.model:
