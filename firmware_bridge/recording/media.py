@@ -18,6 +18,8 @@ SMALL: Final = 20
 """A packet of at most so many bytes carries an answer or an event, never a photo."""
 HEAD: Final = 8
 """Bytes kept of a packet that is emptied without being understood: opcode and numbers."""
+FRAME: Final = 40
+"""Bytes beside its content that a packet of sound or of a photo may have."""
 FOUND: Final = 0.9
 """The share of the content that must be found in the packets for the rest to be trusted."""
 SOUND_IN: Final = frozenset({"MicrophoneChunk"})
@@ -45,10 +47,11 @@ def _type(line: Line) -> str:
     return str((line.message or line.command or {}).get("type", ""))
 
 
-def _content(line: Line) -> bytes:
+def _parts(line: Line) -> list[bytes]:
+    """Return the frames of sound, or the photo, that a message has."""
     tree = line.message or line.command or {}
     parts = [tree["jpeg"]] if "jpeg" in tree else tree.get("frames", [])
-    return b"".join(bytes.fromhex(each["hex"]) + bytes(each["zeros"]) for each in parts)
+    return [bytes.fromhex(each["hex"]) + bytes(each["zeros"]) for each in parts]
 
 
 def _first(lines: Sequence[Line], kinds: Iterable[str]) -> int:
@@ -60,41 +63,59 @@ def _empty(lines: list[Line], to: str, kinds: frozenset[str], began: set[str]) -
     """Empty the content of these messages wherever a packet has it; where little of it is found,
     the packets carry it in another form, and all large ones are emptied.
     """
-    content = b"".join(_content(line) for line in lines if _type(line) in kinds)
-    if not content.strip(b"\0"):
-        return
-    places = {content[at : at + PIECE]: at for at in range(0, len(content) - PIECE + 1, PIECE)}
-    found = 0
+    parts = [part for line in lines if _type(line) in kinds for part in _parts(line)]
+    places = {
+        piece: (part, at)
+        for part in parts
+        for at in range(0, len(part) - PIECE + 1, PIECE)
+        if any(piece := part[at : at + PIECE])
+    }
+    found = _empty_whole_parts(lines, to, kinds)
     for at, line in enumerate(lines):
-        if line.to != to or not line.is_packet or len(line.content) <= PIECE:
-            continue
-        data, count = _emptied(line.content, content, places)
-        found += count
-        lines[at] = _with_data(line, data)
-    if found < FOUND * len(content):
+        if line.to == to and line.is_packet and len(line.content) > PIECE:
+            data, count = _emptied(line.content, places)
+            found += count
+            lines[at] = _with_data(line, data)
+    if found < FOUND * sum(len(part) - part.count(0) for part in parts):
         for at in range(_first(lines, began | kinds), len(lines)):
             if lines[at].to == to:
                 lines[at] = _only_head(lines[at])
 
 
-def _emptied(data: bytes, content: bytes, places: dict[bytes, int]) -> tuple[bytes, int]:
-    """Return the packet with every run of the content replaced by zeros, and their length."""
+def _empty_whole_parts(lines: list[Line], to: str, kinds: frozenset[str]) -> int:
+    """Empty the frames of sound that came whole in the packet before their message: they may be so
+    alike that a piece of one is found in another. Return how many bytes were not zero.
+    """
+    found = 0
+    for at in range(1, len(lines)):
+        packet = lines[at - 1]
+        if _type(lines[at]) not in kinds or packet.to != to or not packet.is_packet:
+            continue
+        data, start = packet.content, 0
+        for part in _parts(lines[at]):
+            if len(part) >= PIECE and (place := data.find(part, start)) >= 0:
+                start = place + len(part)
+                data = data[:place] + bytes(len(part)) + data[start:]
+                found += len(part) - part.count(0)
+        lines[at - 1] = _with_data(packet, data)
+    return found
+
+
+def _emptied(data: bytes, places: dict[bytes, tuple[bytes, int]]) -> tuple[bytes, int]:
+    """Return the packet with every run of a part replaced by zeros, and how many bytes were not."""
     result, at, found = bytearray(data), 0, 0
     while at <= len(data) - PIECE:
-        place = places.get(data[at : at + PIECE])
-        if place is None:
+        if (place := places.get(data[at : at + PIECE])) is None:
             at += 1
             continue
-        start, end = at, at + PIECE
-        while start > 0 and place > 0 and result[start - 1] == content[place - 1]:
-            start, place = start - 1, place - 1
-        offset = place - start
-        while (
-            end < len(data) and end + offset < len(content) and data[end] == content[end + offset]
-        ):
+        part, offset = place
+        start, end, shift = at, at + PIECE, offset - at
+        while start > 0 and start + shift > 0 and data[start - 1] == part[start - 1 + shift]:
+            start -= 1
+        while end < len(data) and end + shift < len(part) and data[end] == part[end + shift]:
             end += 1
+        found += sum(map(bool, result[start:end]))
         result[start:end] = bytes(end - start)
-        found += end - start
         at = end
     return bytes(result), found
 
@@ -104,14 +125,16 @@ def _empty_the_unclear(lines: list[Line], kinds: frozenset[str], began: set[str]
     half a photo, or sound that nobody had asked for.
     """
     first = _first(lines, began | kinds)
-    other: tuple[Any, ...] | None = None
+    kind, media = None, False
     for at in range(len(lines) - 1, first - 1, -1):
         line = lines[at]
         if line.message is not None:
             # the packet before a message completed it
-            other = None if _type(line) in kinds else _kind(lines[at - 1])
-        elif line.to == GLASSD and line.is_packet and _kind(line) != other:
-            lines[at] = _only_head(line)
+            kind, media = _kind(lines[at - 1]), _type(line) in kinds
+        elif line.to == GLASSD and line.is_packet:
+            full = sum(map(bool, line.content)) > FRAME
+            if _kind(line) != kind or (media and full):
+                lines[at] = _only_head(line)
 
 
 def _kind(line: Line) -> tuple[Any, ...] | None:
