@@ -114,6 +114,20 @@ async def test_a_client_that_reads_too_slowly_is_told_and_gets_no_gap(tmp_path):
     assert (came[-1]["event"], came[-1]["code"]) == ("failed", "BUSY")
 
 
+async def test_a_stream_that_ends_before_its_client_has_read_it_ends_no_other(tmp_path):
+    link = Link()
+    async with open_house(tmp_path, packets=link.tapped) as house, asyncio.timeout(DEADLINE_S):
+        reader, writer = await asyncio.open_unix_connection(str(house.owners))
+        writer.write(REQUEST % b"")
+        await link.listened.wait()
+        for number in range(MAX_WAITING + 10):
+            link.tap(float(number), Passing.IN, b"\x01" * 50)
+        await link.left.wait()
+        assert (await reader.read()).count(b"data: ") == MAX_WAITING + 1
+        writer.close()
+        assert (await house.ask("GET", "/v1/status"))[0] == 200
+
+
 @pytest.mark.parametrize(
     ("error", "code"), [(TapTaken("taken"), "CONFLICT"), (TimeoutError(), "TIMEOUT")]
 )
