@@ -95,10 +95,7 @@ def checks(glasses: Mapping[str, Any]) -> Iterator[Check]:
     for word in wanted:
         name = word.replace("_", " ")
         yield Check("taps", f"Now: {name}, within {GESTURE_S:g} s.", gesture=word)
-    levels = _batteries(glasses)
-    if levels:
-        question = f"glassd reads a battery of {levels}. Is that what the glasses or their app say?"
-        yield Check("battery", question)
+    yield Check("battery", "Is that what the glasses, or their app, say?")
     if known.get("speaker") is True:
         text = "One, two, three."
         question = f"Did you hear: {text}"
@@ -170,7 +167,13 @@ def _batteries(glasses: Mapping[str, Any]) -> str:
 
 
 def _carry_out(check: Check, args: Namespace, recorder: PacketRecorder, screen: Screen) -> None:
-    answer: dict[str, Any] = {"check": check.name, "asked": check.question}
+    question = check.question
+    if check.name == "battery":
+        levels = _batteries(ask(args, "GET", "/v1/status").get("glasses") or {})
+        if not levels:  # they have not said it, or have none
+            return
+        question = f"glassd reads a battery of {levels}. {question}"
+    answer: dict[str, Any] = {"check": check.name, "asked": question}
     if check.gesture:
         screen.note(check.question)
         answer["said"] = "seen" if _wait_for(check.gesture, recorder) else "not seen"
@@ -179,7 +182,7 @@ def _carry_out(check: Check, args: Namespace, recorder: PacketRecorder, screen: 
         if check.tool:
             answer["call"] = _call(check, args)
             recorder.collect(LOOK_S)
-        answer["said"] = _ask_owner(check.question, screen)
+        answer["said"] = _ask_owner(question, screen)
     recorder.collect(0)
     recorder.maker.answer(answer)
 
