@@ -125,6 +125,24 @@ def pieces(recording):
     return {text[at : at + 8] for text in texts for at in range(len(text) - 7)}
 
 
+@pytest.mark.parametrize("photos", [True, False])
+async def test_a_photo_of_a_session_is_left_out_unless_it_is_wanted(tmp_path, photos):
+    async with worn("mock:full", tmp_path, Session) as session:
+        await session.driver.request(TakePhoto(1), timeout_s=DEADLINE_S)
+        await session.until(PhotoTaken)
+        [jpeg] = [event.jpeg for event in session.events if isinstance(event, PhotoTaken)]
+        recording = session.maker.recording(photos=photos)
+    packets = b"".join(line.content[6:] for line in recording.lines if line.is_packet)
+    places = range(0, len(jpeg) - 16, 16)
+    left = [at for at in places if any(jpeg[at : at + 16]) and jpeg[at : at + 16] in packets]
+    if photos:
+        assert len(left) > 0.9 * len(places)
+    else:
+        assert not left
+    assert not play_to_central(recording).problems
+    assert not play_to_glasses(recording).problems
+
+
 # ------------------------------------------------------------------ packets made for it
 
 
