@@ -45,6 +45,10 @@ class GlassesAway(Exception):
     """There is no ready connection to the glasses now."""
 
 
+class TapTaken(Exception):
+    """Somebody records the packets of the glasses already."""
+
+
 class SideStatus(Struct, frozen=True):
     """One side of two-sided glasses: `up` or `lost`."""
 

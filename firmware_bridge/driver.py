@@ -34,6 +34,7 @@ from firmware_bridge.messages import (
     Ping,
     Reply,
 )
+from firmware_bridge.tap import Passing, Tap
 from firmware_bridge.transport import Transport
 
 log = logging.getLogger(__name__)
@@ -84,6 +85,8 @@ class Driver(Generic[P]):
         heartbeat_s: float = HEARTBEAT_S,
     ) -> None:
         self.counters = DriverCounters()
+        self.tap: Tap | None = None
+        """Is shown all that passes, while somebody records."""
         self._transport = transport
         self._codec = codec
         self._clock = clock
@@ -172,18 +175,25 @@ class Driver(Generic[P]):
                 await self._room()
         except TimeoutError:
             raise CommandTimeout(f"{type(command).__name__}: no room in {timeout_s:g} s") from None
-        self._codec.send(command, self._clock())
+        self._send(command)
+
+    def _send(self, command: Command) -> int:
+        """Queue a command; return the number that its answer will have."""
+        now = self._clock()
+        number = self._codec.send(command, now)
+        if self.tap is not None:
+            self.tap(now, Passing.COMMAND, (command, number))
         self._wake.set()
+        return number
 
     @contextmanager
     def _awaiting(self, command: Command) -> Iterator[asyncio.Future[Reply]]:
         """Queue the command and register for its answer, with no await between."""
         answer: asyncio.Future[Reply] = asyncio.get_running_loop().create_future()
-        number = self._codec.send(command, self._clock())
+        number = self._send(command)
         if number == 0:
             raise LocalMisuse(f"{type(command).__name__} has no answer: post it")
         self._pending[number] = answer
-        self._wake.set()
         try:
             yield answer
         finally:
@@ -216,6 +226,8 @@ class Driver(Generic[P]):
             self.counters.bytes_in += len(packet)
             self._heard_at = self._clock()
             self._update_packet_size()
+            if self.tap is not None:
+                self.tap(self._heard_at, Passing.IN, packet)
             try:
                 self._codec.receive_packet(packet, self._heard_at)
             except RemoteViolation as violation:
@@ -229,6 +241,8 @@ class Driver(Generic[P]):
         """Process the codec's new messages: received ones, and its own after a timeout."""
         while (incoming := self._codec.next_event()) is not NEED_DATA:
             self._bad_in_a_row = 0
+            if self.tap is not None:
+                self.tap(self._clock(), Passing.MESSAGE, incoming)
             self._dispatch(incoming)
 
     async def _pump_out(self) -> None:
@@ -239,6 +253,8 @@ class Driver(Generic[P]):
             self._codec.handle_timer(now)
             self._update_packet_size()
             for packet in self._codec.packets_to_send(now):
+                if self.tap is not None:
+                    self.tap(now, Passing.OUT, packet)
                 await self._write(packet)
             self._take()
             self._progress.set()
@@ -250,6 +266,8 @@ class Driver(Generic[P]):
         if self._max_packet != self._transport.max_packet:
             self._max_packet = self._transport.max_packet
             self._codec.set_max_packet(self._max_packet)
+            if self.tap is not None:
+                self.tap(self._clock(), Passing.SIZE, self._max_packet)
 
     async def _write(self, packet: P) -> None:
         try:

@@ -241,6 +241,26 @@ def _events(verb: argparse.ArgumentParser) -> None:
     _add(verb, "--after ID", "start after this event id, if it is still kept")
 
 
+def _record(verb: argparse.ArgumentParser) -> None:
+    _socket(verb)
+    _add(verb, "file FILE", "where the recording is written; it must not exist yet")
+    _add(verb, "--seconds N", "end after this long (default: Ctrl-C ends it)", type=_seconds)
+    _flag(verb, "--sound", "leave the sound of the microphone and of the loudspeaker in")
+    _flag(verb, "--photos", "leave photos in")
+    _flag(verb, "--yes", "do not ask; you know that the texts of all pages are in it")
+    verb.epilog = (
+        "What is on the lens and in notifications is in the packets, and so in the file. "
+        "Hardware addresses, serial numbers and the glasses' names are replaced. "
+        "The link to the glasses is closed and opened again when it begins."
+    )
+
+
+def _validate(verb: argparse.ArgumentParser) -> None:
+    _socket(verb)
+    _add(verb, "file FILE", "where the recording with your answers is written")
+    _flag(verb, "--yes", "do not ask whether to record; you know what is in a recording")
+
+
 def _doctor(verb: argparse.ArgumentParser) -> None:
     _socket(verb)
     _add(verb, "--config FILE", "examine the daemon of this configuration (default: the service's)")
@@ -309,7 +329,13 @@ def _up(verb: argparse.ArgumentParser) -> None:
 
 
 def _sim(verb: argparse.ArgumentParser) -> None:
-    _add(verb, "model MODEL", "mock:display, mock:audio, mock:full or sim:even_g1")
+    _add(verb, "model MODEL", "mock:display, mock:audio, mock:full or sim:even_g1", nargs="?")
+    _add(
+        verb,
+        "--replay FILE",
+        "glasses that answer as those of this recording did (glassd record), of its model; at the "
+        "end it says what it was asked that the recording does not know",
+    )
     _add(
         verb,
         "--radio R",
@@ -556,6 +582,8 @@ VERBS: Final[tuple[tuple[str, str, Add], ...]] = (
     ("unpair", "forget paired glasses", _unpair),
     ("metrics", "counters and latencies per tool, as OpenMetrics text", _socket),
     ("doctor", "check this machine: numbered checks, each with the exact fix", _doctor),
+    ("record", "record the packets between glassd and the glasses into a file", _record),
+    ("validate", "a minute of checks of your glasses, recorded with your answers", _validate),
     ("sim", "mock glasses on a virtual radio", _sim),
     ("devcloud", "the reference cloud alone", _devcloud),
     ("mcp", "the tools as an MCP server, for any agent", _mcp),

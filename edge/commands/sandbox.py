@@ -55,17 +55,19 @@ def demo(args: Namespace, screen: Screen) -> int:
 
 
 def sim(args: Namespace, screen: Screen) -> int:
+    replay: Any = None
     if args.script and not Path(args.script).is_file():
         problem = f"{args.script}: there is no such script"
         raise UserError("USAGE", problem, "see: glassd sim --help")
     try:
         with _explaining("sim"):
             options = load("firmware_bridge.sim.options", "sim")
-            options.check(args.model, radio=args.radio, mtu=args.mtu, faults=args.fault)
+            replay, model = _replayed(args)
+            options.check(model, radio=args.radio, mtu=args.mtu, faults=args.fault)
             simulator = load("firmware_bridge.sim.main", "sim")
             return run_until_signal(
                 lambda: simulator.run_sim(
-                    args.model,
+                    model,
                     radio=args.radio,
                     control=_path(args.control),
                     out_dir=_path(args.out),
@@ -74,8 +76,9 @@ def sim(args: Namespace, screen: Screen) -> int:
                     faults=args.fault,
                     quirks=args.quirk,
                     pairing=args.pairing,
-                    announce=_sim_announcer(screen, args.model),
+                    announce=_sim_announcer(screen, model),
                     watch=None if screen.as_json else _printer(screen),
+                    replay=replay,
                 )
             )
     except RadioError as e:
@@ -85,6 +88,46 @@ def sim(args: Namespace, screen: Screen) -> int:
     except OSError as e:
         fix = "name another path: --out DIR, --control SOCKET"
         raise UserError("SIM_FAILED", os_problem(e), fix) from None
+    finally:
+        _report_replay(replay, screen)
+
+
+def _replayed(args: Namespace) -> tuple[Any, str]:
+    """Return the glasses of `--replay` (None without it) and the model to simulate. Raise
+    `UserError`, ValueError.
+    """
+    if not args.replay:
+        if not args.model:
+            problem = "name the model, or a recording: --replay FILE"
+            raise UserError("USAGE", problem, "see: glassd sim --help")
+        return None, args.model
+    files = load("firmware_bridge.recording.files", "sim")
+    try:
+        recording = files.read(Path(args.replay))
+    except OSError as e:
+        raise UserError("USAGE", os_problem(e), "name a file of: glassd record FILE") from None
+    model = recording.header.model
+    if args.model and args.model.removeprefix("sim:") != model:
+        problem = f"{args.replay} is of {model}, not of {args.model}"
+        raise UserError("USAGE", problem, "leave the model out; the recording names it")
+    return load("firmware_bridge.sim.replay", "sim").ReplayedGlasses(recording), model
+
+
+def _report_replay(replay: Any, screen: Screen) -> None:
+    """Say what was asked of a recording that it does not know."""
+    if replay is None:
+        return
+    report = replay.report
+    if screen.as_json:
+        screen.json(report.to_json(), lines=True)
+        return
+    screen.progress(f"{report.known} packets were known to the recording")
+    for what, counted in (
+        ("not known, answered like the nearest", report.nearest),
+        ("not known, not answered", report.unanswered),
+    ):
+        for packet, times in counted.most_common():
+            screen.progress(f"{what}: {packet}" + (f" ({times} times)" if times > 1 else ""))
 
 
 def _sim_announcer(screen: Screen, model: str) -> Callable[[Mapping[str, Any]], None]:

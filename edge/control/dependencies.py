@@ -1,6 +1,7 @@
 """The dependencies of the control API: every port and value that its paths need."""
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from msgspec import Struct
@@ -14,6 +15,7 @@ from edge.storage.calls import CallStore
 from edge.storage.confirmations import Confirmations
 from edge.storage.sessions import Sessions
 from edge.storage.tool_choices import Used
+from firmware_bridge.tap import Tap
 from tools_cache.api.tool import Json, Mode, ToolResponse
 
 
@@ -103,6 +105,13 @@ class NoServer(Exception):
         self.fix = fix
 
 
+class Tapped(Protocol):
+    """Implemented by `LinkManager.tapped`: shows what passes between glassd and the glasses."""
+
+    def __call__(self, tap: Tap, *, reconnect: bool) -> AbstractAsyncContextManager[None]:
+        """Show all that passes to `tap`. Raise `TapTaken`, TimeoutError."""
+
+
 Enrol = Callable[[str], Awaitable[Mapping[str, Json]]]
 """Given a code, return what may be shown of the enrolment. Raise `EnrolRefused`."""
 Sync = Callable[[], Awaitable[Mapping[str, Json]]]
@@ -141,4 +150,5 @@ class ControlDependencies(Struct, frozen=True):
     servers: ServersPort | None = None
     look: Callable[[], Awaitable[None]] = _no_look
     """Examine what the status cannot know otherwise; bounded, never raises."""
+    packets: Tapped | None = None
     user_id: str = "local"

@@ -370,12 +370,15 @@ class HttpConnection:
         them.
         """
         self._writer.close()
+        closed = False
         try:
             with contextlib.suppress(TimeoutError, OSError):
                 async with timeout(LINGER_S):
                     await self._writer.wait_closed()
+                    closed = True
         finally:
-            self.abort()
+            if not closed:  # asyncio's transport cannot be aborted once its last bytes have left
+                self.abort()
 
 
 def _chunks(parts: Iterable[bytes]) -> Iterator[bytes]:

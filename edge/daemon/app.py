@@ -574,6 +574,7 @@ class Daemon:
             sync=self.registry.sync,
             origin=self.registry.origin,
             servers=self.servers,
+            packets=self.link.tapped,
         )
         self.control = ControlServer(
             s.socket_path(self.env),

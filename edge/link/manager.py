@@ -19,7 +19,7 @@ from edge.core.link_state import LinkState
 from edge.core.recovery import Advice, LeftToSystemd, RecoveryStep, Wake
 from edge.link.glasses_state import GlassesState
 from edge.link.restore import RestoredSettings
-from edge.ports import GlassesAway, GlassesStatus
+from edge.ports import GlassesAway, GlassesStatus, TapTaken
 from edge.runtime.bus import Bus
 from edge.runtime.clock import Clock
 from edge.runtime.deadlines import Deadline, Within, unwatched
@@ -55,6 +55,7 @@ from firmware_bridge.messages import (
     Transcript,
 )
 from firmware_bridge.models import Model
+from firmware_bridge.tap import Passing, Tap
 from firmware_bridge.transport import Transport
 
 log = logging.getLogger(__name__)
@@ -125,6 +126,7 @@ class LinkManager:
         self._suppressed = suppressed
         self._take_sound: Callable[[MicrophoneChunk], None] = lambda _chunk: None
         self._take_photo: Callable[[PhotoTaken | PhotoFailed], None] = lambda _photo: None
+        self._tap: Tap | None = None
         self._heartbeat_s = HEARTBEAT_S
         self._rest_for = rest
         self._driver: Driver[Any] | None = None
@@ -184,6 +186,26 @@ class LinkManager:
     def receive_photos(self, take: Callable[[PhotoTaken | PhotoFailed], None]) -> None:
         """Give photos to `take`, which never waits. There is one taker; photos are in no event."""
         self._take_photo = take
+
+    @asynccontextmanager
+    async def tapped(self, tap: Tap, *, reconnect: bool) -> AsyncIterator[None]:
+        """Show all that passes to `tap`; with `reconnect` from the beginning of a connection on,
+        for which the link is closed and opened again. Raise `TapTaken`, TimeoutError.
+        """
+        if self._tap is not None:
+            raise TapTaken("the packets are recorded already")
+        self._tap = tap
+        try:
+            if reconnect:
+                async with self.paused("a recording begins with a new connection"):
+                    pass
+            elif self._driver is not None:
+                self._driver.tap = tap
+            yield
+        finally:
+            self._tap = None
+            if self._driver is not None:
+                self._driver.tap = None
 
     def _ready_driver(self) -> Driver[Any]:
         if self._driver is None or self._state.state is not LinkState.READY:
@@ -252,10 +274,16 @@ class LinkManager:
                 codec = found.entry.codec(found.transport.max_packet)
                 clock, beat_s = self._clock.boot, self._heartbeat_s
                 driver = Driver(found.transport, codec, clock=clock, heartbeat_s=beat_s)
+                self._show_connection(driver, found)
                 try:
                     await race(driver.run(), self._use(driver, found, step))
                 finally:
                     step.again(self._step_s, "link: closing")
+
+    def _show_connection(self, driver: Driver[Any], found: FoundGlasses) -> None:
+        if self._tap is not None:
+            driver.tap = self._tap
+            self._tap(self._clock.boot(), Passing.CONNECTED, (found.entry, found.transport))
 
     async def _use(self, driver: Driver[Any], found: FoundGlasses, step: Deadline) -> None:
         info = await driver.request(Hello(name="glassd", version=self._version), timeout_s=HELLO_S)

@@ -14,6 +14,7 @@ from firmware_bridge.sim.inproc import Mock
 from firmware_bridge.sim.model_specs import parts_of
 from firmware_bridge.sim.options import check, model_of
 from firmware_bridge.sim.radio_setup import RadioSetup
+from firmware_bridge.sim.replay import ReplayedGlasses
 from firmware_bridge.sim.wearer import ScriptedWearer, WearerStep, parse_script
 
 Announce = Callable[[dict[str, Any]], None]
@@ -33,6 +34,7 @@ async def run_sim(
     announce: Announce,
     watch: Announce | None = None,
     speed: float = 1.0,
+    replay: ReplayedGlasses | None = None,
 ) -> None:
     """Run simulated glasses until SIGTERM, `quit`, or cancellation. PNG and WAV files go to
     `out_dir` (None: a new temporary one).
@@ -41,9 +43,12 @@ async def run_sim(
     radio, control, out_dir, mtu}`, with the addresses really bound (for a pair also `sides`); later
     events go to `watch` and the control channel. Raises `RadioError`, `ValueError` (model, MTU,
     faults, quirks, pairing, script, control address) and OSError before that.
+
+    With `replay` a recording answers in the place of the simulated firmware.
     """
     check(model, radio=radio, mtu=mtu, faults=faults)
     entry, parts = model_of(model), parts_of(model, quirks)
+    parts = parts if replay is None else replay.parts(parts)
     place, steps = _prepare(out_dir, script)
     first = [parse_fault(word) for word in faults]
     leave = asyncio.Event()

@@ -24,6 +24,7 @@ TESTS = (
     "test_mqtt_tables",
     "test_speech",
     "test_microphone",
+    "test_recording",
 )
 ELSEWHERE = {
     ("README.md", "sudo apt install bluez make"): (

@@ -27,6 +27,7 @@ OWNERS = (
     ("DELETE", "/v1/grants?tool=cal:add", None),
     ("POST", "/v1/say", {"text": "yes"}),
     ("GET", "/v1/scan?seconds=1", None),
+    ("GET", "/v1/packets", None),
     ("POST", "/v1/pairing", {}),
     ("POST", "/v1/pairing/answer", {"same": True}),
     ("DELETE", "/v1/pairing", None),

@@ -45,6 +45,7 @@ from firmware_bridge.messages import (
     ShowPage,
     TextLine,
 )
+from firmware_bridge.tap import Passing
 from firmware_bridge.transports.loopback import Faults, loopback_pair
 from tests.unit.firmware_bridge.virtual import Glasses, obliging, virtual_time
 
@@ -598,3 +599,22 @@ def test_the_driver_runs_on_uvloop():
 
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         runner.run(story())
+
+
+# ------------------------------------------------------------------ recording
+
+
+@virtual_time
+async def test_a_tap_is_shown_each_packet_and_what_it_means_in_order():
+    shown = []
+    async with connected() as link:
+        link.driver.tap = lambda _now, passing, value: shown.append((passing, value))
+        await link.driver.request(ClearPage(), timeout_s=5)
+        link.driver.tap = None
+        await link.driver.request(ClearPage(), timeout_s=5)
+    kinds = [passing for passing, _ in shown]
+    assert [value for passing, value in shown if passing is Passing.COMMAND] == [(ClearPage(), 1)]
+    assert kinds.index(Passing.COMMAND) < kinds.index(Passing.OUT) < kinds.index(Passing.IN)
+    assert kinds.index(Passing.IN) < kinds.index(Passing.MESSAGE)
+    [incoming] = [value for passing, value in shown if passing is Passing.MESSAGE]
+    assert (incoming.message, incoming.re) == (Done(drawn=1), 1)

@@ -1,0 +1,22 @@
+"""`glassd record`: every packet between glassd and the glasses into a file."""
+
+import math
+from argparse import Namespace
+
+from edge.commands.shared.console import Screen
+from edge.commands.shared.packet_recorder import PacketRecorder, agree, check_file, save
+
+
+def record(args: Namespace, screen: Screen) -> int:
+    path = check_file(args)
+    agree(args, screen, "record")
+    recorder = PacketRecorder(args)
+    recorder.start()
+    screen.note("recording; Ctrl-C ends it and writes the file")
+    try:
+        recorder.collect(args.seconds or math.inf)
+    except KeyboardInterrupt:
+        screen.note("")
+    finally:
+        recorder.stop()
+    return save(recorder, path, screen, sound=args.sound, photos=args.photos)

@@ -1,0 +1,150 @@
+"""Records what passes between glassd and the glasses, in a thread beside the person's answers."""
+
+import queue
+import threading
+import time
+from argparse import Namespace
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from edge.commands.shared.console import Screen, os_problem
+from edge.commands.shared.daemon import ask, client
+from edge.commands.shared.form import can_ask
+from edge.commands.shared.terminal import typed
+from edge.runtime.errors import UserError
+from firmware_bridge.recording.files import write
+from firmware_bridge.recording.make import RecordingMaker
+from firmware_bridge.recording.playback import play_to_central
+
+QUIET_S: Final = 60.0
+"""The stream says something every 15 s."""
+MAX_QUEUED: Final = 65536
+LOOK_S: Final = 0.2
+ANSWER_S: Final = 120.0
+PERSONAL: Final = (
+    "A recording has every packet between glassd and the glasses. That includes the texts of all "
+    "pages and notifications that are shown, and what the glasses themselves understood of your "
+    "words. Hardware addresses, serial numbers and the glasses' names are replaced."
+)
+
+
+class PacketRecorder:
+    """Collects from the daemon until `stop`, the end of the stream, or until it is full."""
+
+    def __init__(self, args: Namespace) -> None:
+        self.maker = RecordingMaker()
+        self.ended = ""
+        """Why it ended by itself."""
+        self._args = args
+        self._events: queue.Queue[Mapping[str, Any]] = queue.Queue(MAX_QUEUED)
+        self._over = threading.Event()
+        self._names: list[str] = []
+        self._refused: UserError | None = None
+        self._thread = threading.Thread(target=self._read, name="packets", daemon=True)
+
+    def start(self) -> None:
+        """Begin; the daemon opens a new connection to the glasses for it. Raise `UserError`."""
+        bonds = ask(self._args, "GET", "/v1/pairing", who="owner").get("bonds") or ()
+        for bond in bonds:
+            self.maker.know(*(str(bond.get(key) or "") for key in ("id", "name", "address")))
+        self._thread.start()
+
+    def _read(self) -> None:
+        path = "/v1/packets?reconnect=1"
+        try:
+            for event in client(self._args, "owner").stream("GET", path, quiet_s=QUIET_S):
+                if self._over.is_set():
+                    return
+                self._events.put(event)
+        except UserError as error:
+            self._refused = error
+        finally:
+            self._over.set()
+
+    def collect(self, seconds: float) -> None:
+        """Collect for so long (0: what is there), or until it ended. Raise `UserError` if it never
+        began.
+        """
+        end = time.monotonic() + seconds
+        while not self.ended:
+            left = max(0.0, end - time.monotonic())
+            try:
+                event = self._events.get(block=left > 0, timeout=min(left, LOOK_S))
+            except queue.Empty:
+                if self._over.is_set():
+                    self.ended = str(self._refused or "glassd ended the stream")
+                if left == 0:
+                    break
+                continue
+            self._take(event)
+        if self._refused is not None and not self.maker.model:
+            raise self._refused
+
+    def _take(self, event: Mapping[str, Any]) -> None:
+        if event.get("event") == "failed":
+            code, text, fix = (str(event.get(key)) for key in ("code", "text", "fix"))
+            if not self.maker.model:
+                raise UserError(code, text, fix)
+            self.ended = text
+            return
+        self.maker.add(event)
+        if self.maker.full:
+            self.ended = "the recording is full"
+
+    def stop(self) -> None:
+        self._over.set()
+
+
+def agree(args: Namespace, screen: Screen, verb: str) -> None:
+    """Have the owner say yes to what is in a recording. Raise `UserError`."""
+    if args.yes:
+        return
+    fix = f"read what is in it (docs/recording.md), then: glassd {verb} --yes {args.file}"
+    if not can_ask(screen):
+        problem = "a recording has the texts of pages and notifications in it"
+        raise UserError("USAGE", problem, fix, exit_code=2)
+    screen.note(PERSONAL)
+    screen.prompt(f"Record into {args.file}? Type yes, then Enter: ")
+    try:
+        said = typed(ANSWER_S)
+    except TimeoutError:
+        said = None
+    if (said or "").lower() not in ("y", "yes"):
+        raise UserError("CANCELLED", "nothing was recorded", "say yes, or give --yes")
+
+
+def check_file(args: Namespace) -> Path:
+    """Return the file to write. Raise `UserError` if it exists, or its folder does not."""
+    path = Path(args.file)
+    if path.exists():
+        raise UserError("USAGE", f"{args.file} is there already", "name another file", exit_code=2)
+    if not path.parent.is_dir():
+        problem = f"there is no folder {path.parent}"
+        raise UserError("USAGE", problem, "make it, or name another file", exit_code=2)
+    return path
+
+
+def save(recorder: PacketRecorder, path: Path, screen: Screen, *, sound: bool, photos: bool) -> int:
+    """Write the recording, and say what is in it. Raise `UserError`."""
+    recording = recorder.maker.recording(sound=sound, photos=photos)
+    if recording is None:
+        problem = "no glasses connected while it was recorded; nothing was written"
+        raise UserError("NOT_FOUND", problem, "see: glassd status", exit_code=4)
+    try:
+        write(path, recording)
+    except OSError as error:
+        raise UserError("FAILED", os_problem(error), "name another file") from None
+    problems = play_to_central(recording).problems
+    facts = {
+        "file": str(path),
+        "model": recorder.maker.model,
+        "packets": recorder.maker.packets,
+        "ended": recorder.ended,
+        "replays": not problems,
+        "problems": problems[:10],
+    }
+    lines = [f"{path}: {recorder.maker.packets} packets of {recorder.maker.model}"]
+    lines += [f"it ended by itself: {recorder.ended}"] if recorder.ended else []
+    lines += [f"glassd does not understand all of it again: {problems[0]}"] if problems else []
+    return screen.result(facts, *lines)

@@ -1,0 +1,222 @@
+"""`glassd validate`: a minute of checks of real glasses with their owner, recorded with the
+answers.
+"""
+
+import base64
+import struct
+import time
+import zlib
+from argparse import Namespace
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+
+from edge.commands.shared.console import Screen, plain
+from edge.commands.shared.daemon import ask
+from edge.commands.shared.form import can_ask
+from edge.commands.shared.packet_recorder import PacketRecorder, agree, check_file, save
+from edge.commands.shared.terminal import typed
+from edge.runtime.errors import UserError
+from firmware_bridge.metrics import UnknownFont, metrics_for
+
+READY_S: Final = 45.0
+LOOK_S: Final = 0.3
+ANSWER_S: Final = 300.0
+GESTURE_S: Final = 15.0
+SHOWN_S: Final = 60
+"""Seconds that a page stays, for the owner to look at."""
+CALL_S: Final = 60.0
+SCRIPTS: Final = "Ελληνικά Привет\n日本語 한국어\nعربي עברית हिन्दी"
+SIZE: Final = 96
+"""Pixels of the picture, in both directions."""
+_WORDS: Final = {"y": "yes", "yes": "yes", "n": "no", "no": "no"}
+Known = Mapping[str, Any]
+"""Capability → value."""
+
+
+class Check(Struct, frozen=True):
+    """One check: what is called, and what the owner is asked; or the gesture that is waited for."""
+
+    name: str
+    question: str
+    tool: str = ""
+    args: Mapping[str, Any] = {}
+    gesture: str = ""
+
+
+class _NobodyTypes(Exception):
+    """The owner left, or closed the input."""
+
+
+def validate(args: Namespace, screen: Screen) -> int:
+    path = check_file(args)
+    if not can_ask(screen):
+        problem = "validate asks a person what the glasses show, and there is no terminal"
+        raise UserError("USAGE", problem, "run it in a terminal, without --json", exit_code=2)
+    agree(args, screen, "validate")
+    recorder = PacketRecorder(args)
+    recorder.start()
+    screen.note("opening a new connection to the glasses …")
+    try:
+        status = _wait_until_ready(args, recorder)
+        for check in checks(status):
+            _carry_out(check, args, recorder, screen)
+    except (KeyboardInterrupt, _NobodyTypes):
+        screen.note("\nended early; the answers until now are written")
+    finally:
+        recorder.stop()
+    return save(recorder, path, screen, sound=False, photos=False)
+
+
+def _wait_until_ready(args: Namespace, recorder: PacketRecorder) -> Mapping[str, Any]:
+    """Return `glasses` of the status once they are connected again. Raise `UserError`."""
+    end = time.monotonic() + READY_S
+    while time.monotonic() < end:
+        recorder.collect(LOOK_S)
+        glasses: Mapping[str, Any] = ask(args, "GET", "/v1/status").get("glasses") or {}
+        if glasses.get("state") == "ready" and recorder.maker.model:
+            return glasses
+    problem = f"the glasses did not connect within {READY_S:g} s"
+    raise UserError("NO_GLASSES", problem, "see: glassd status")
+
+
+# ------------------------------------------------------------------ the checks
+
+
+def checks(glasses: Mapping[str, Any]) -> Iterator[Check]:
+    """Yield the checks of what these glasses have."""
+    report = glasses.get("capabilities") or {}
+    known = {key: each.get("value") for key, each in report.items()}
+    if known.get("display") is True:
+        yield from _of_the_lens(known)
+    gestures = [word for word in str(known.get("gestures") or "").split(",") if word]
+    wanted = [word for word in ("tap", "double_tap") if word in gestures] or gestures[:1]
+    for word in wanted:
+        name = word.replace("_", " ")
+        yield Check("taps", f"Now: {name}, within {GESTURE_S:g} s.", gesture=word)
+    yield Check("battery", "Is that what the glasses, or their app, say?")
+    if known.get("speaker") is True:
+        text = "One, two, three."
+        question = f"Did you hear: {text}"
+        yield Check("sound", question, "glasses:say", {"text": text})
+
+
+def _of_the_lens(known: Known) -> Iterator[Check]:
+    show = "glasses:show_text"
+    text = "glassd 1 2 3"
+    question = f"Does the lens show: {text}"
+    yield Check("text", question, show, {"text": text, "duration_s": SHOWN_S})
+    if wide := wide_lines(known):
+        question = (
+            "Does the lens show two full lines, i and W, each with one ] at its end, not broken?"
+        )
+        yield Check("widths", question, show, {"text": wide, "duration_s": SHOWN_S})
+    question = (
+        "Which of these can you read: Greek, Russian, Japanese, Korean, Arabic, Hebrew, Hindi?"
+    )
+    yield Check("scripts", question, show, {"text": SCRIPTS, "duration_s": SHOWN_S})
+    if known.get("display.bitmap") is True:
+        args = {"image": picture(), "alt": "a square", "duration_s": SHOWN_S}
+        question = "Does the lens show a square with a line from its top left to its bottom right?"
+        yield Check("picture", question, "glasses:show_image", args)
+
+
+def wide_lines(known: Known) -> str:
+    """Return a line of the narrowest and one of the widest letter, each as wide as the lens by our
+    table of widths; "" where there is none.
+    """
+    try:
+        width = metrics_for(str(known.get("display.font")), str(known.get("display.glyphs") or ""))
+    except UnknownFont:
+        return ""
+    room = float(known.get("display.text_width") or known.get("display.width") or 0)
+    lines = []
+    for letter in "iW":
+        line = letter
+        while width.width(f"{line}{letter}]") <= room:
+            line += letter
+        lines.append(f"{line}]")
+    return "\n".join(lines)
+
+
+def picture() -> str:
+    """Return a square and its diagonal as a PNG in base64."""
+    edge = {0, 1, SIZE - 2, SIZE - 1}
+    rows = b"".join(
+        b"\0" + bytes(255 if x in edge or y in edge or abs(x - y) < 2 else 0 for x in range(SIZE))
+        for y in range(SIZE)
+    )
+    head = struct.pack(">IIBBBBB", SIZE, SIZE, 8, 0, 0, 0, 0)
+    parts = ((b"IHDR", head), (b"IDAT", zlib.compress(rows)), (b"IEND", b""))
+    data = b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(body)) + kind + body + struct.pack(">I", zlib.crc32(kind + body))
+        for kind, body in parts
+    )
+    return base64.b64encode(data).decode()
+
+
+def _batteries(glasses: Mapping[str, Any]) -> str:
+    sides = glasses.get("sides") or {}
+    levels = [f"{side} {each['battery']} %" for side, each in sides.items() if each.get("battery")]
+    single = glasses.get("battery")
+    return ", ".join(levels) or (f"{single} %" if isinstance(single, int) else "")
+
+
+# ------------------------------------------------------------------ with the owner
+
+
+def _carry_out(check: Check, args: Namespace, recorder: PacketRecorder, screen: Screen) -> None:
+    question = check.question
+    if check.name == "battery":
+        levels = _batteries(ask(args, "GET", "/v1/status").get("glasses") or {})
+        if not levels:  # they have not said it, or have none
+            return
+        question = f"glassd reads a battery of {levels}. {question}"
+    answer: dict[str, Any] = {"check": check.name, "asked": question}
+    if check.gesture:
+        screen.note(check.question)
+        answer["said"] = "seen" if _wait_for(check.gesture, recorder) else "not seen"
+        screen.note(f"  {answer['said']}")
+    else:
+        if check.tool:
+            answer["call"] = _call(check, args)
+            recorder.collect(LOOK_S)
+        answer["said"] = _ask_owner(question, screen)
+    recorder.collect(0)
+    recorder.maker.answer(answer)
+
+
+def _call(check: Check, args: Namespace) -> Mapping[str, Any]:
+    """Call the tool, and return what is known of its delivery."""
+    body = {"tool": check.tool, "args": dict(check.args)}
+    try:
+        envelope = ask(args, "POST", "/v1/call", body, timeout_s=CALL_S, who="owner")
+    except UserError as error:
+        return {"ok": False, "code": error.code}
+    delivery = (envelope.get("meta") or {}).get("delivery", "")
+    code = (envelope.get("error") or {}).get("code", "")
+    return {"ok": bool(envelope.get("ok")), "code": code, "delivery": delivery}
+
+
+def _ask_owner(question: str, screen: Screen) -> str:
+    """Return yes, no, or what was typed instead; "" if the owner passes. Raise `_NobodyTypes`."""
+    screen.prompt(f"{plain(question)}\n  yes, no, or what you see (Enter alone: next): ")
+    try:
+        line = typed(ANSWER_S)
+    except TimeoutError:
+        line = None
+    if line is None:
+        raise _NobodyTypes
+    return _WORDS.get(line.lower(), line)
+
+
+def _wait_for(gesture: str, recorder: PacketRecorder) -> bool:
+    """Return whether the glasses report this gesture in time."""
+    heard = recorder.maker.gestures(gesture)
+    end = time.monotonic() + GESTURE_S
+    while time.monotonic() < end and not recorder.ended:
+        recorder.collect(LOOK_S)
+        if recorder.maker.gestures(gesture) > heard:
+            return True
+    return False

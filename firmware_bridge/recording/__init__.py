@@ -1,0 +1,1 @@
+"""Recordings of what passes between a central and glasses: docs/recording.md."""

@@ -1,0 +1,216 @@
+"""Plays a recording to the codecs of its model: without glasses, without time."""
+
+import math
+from collections import deque
+from collections.abc import Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct, field
+
+from firmware_bridge.catalog import find
+from firmware_bridge.codec import NEED_DATA, Codec, Incoming, Role
+from firmware_bridge.errors import BridgeError, LocalMisuse, RemoteViolation
+from firmware_bridge.messages import (
+    AudioChunk,
+    Command,
+    Event,
+    MicrophoneChunk,
+    PhotoTaken,
+    Reply,
+)
+from firmware_bridge.models import Model
+from firmware_bridge.recording.files import Recording
+from firmware_bridge.recording.lines import GLASSD, GLASSES, Line, from_tree
+from firmware_bridge.sides import Side
+
+CLOSE: Final = 0.001
+"""Seconds by which a number that was computed from times may differ."""
+_MEDIA: Final = MicrophoneChunk | PhotoTaken | AudioChunk
+
+
+class Played(Struct):
+    """What came of it: the messages that were understood, and all that went wrong."""
+
+    messages: list[Command | Event | Reply] = field(default_factory=list)
+    problems: list[str] = field(default_factory=list)
+
+
+def play_to_central(recording: Recording) -> Played:
+    """Give the recorded commands and notifications to the central's codec, and compare what it
+    makes of them with what was recorded.
+    """
+    played, model = Played(), find(recording.header.model)
+    for number, lines in enumerate(recording.sessions(), 1):
+        central = _Central(model, lines, played, f"connection {number}")
+        central.run()
+    return played
+
+
+class _Central:
+    """One connection, played to a codec of the central."""
+
+    def __init__(self, model: Model, lines: Sequence[Line], played: Played, where: str) -> None:
+        self._lines = lines
+        self._played = played
+        self._where = where
+        self._codec: Codec[Any] = model.codec(lines[0].session)
+        self._to_write: deque[Any] = deque()
+        self._messages: deque[Incoming] = deque()
+
+    def run(self) -> None:
+        for line in self._lines:
+            try:
+                self._play(line)
+            except (BridgeError, ValueError) as error:
+                self._problem(line, f"{type(error).__name__}: {error}")
+        if self._messages:
+            more = ", ".join(type(each.message).__name__ for each in self._messages)
+            self._problem(self._lines[-1], f"understood, but not recorded: {more}")
+
+    def _problem(self, line: Line, text: str) -> None:
+        self._played.problems.append(f"{self._where}, {line.at:.3f} s: {text}")
+
+    def _play(self, line: Line) -> None:
+        if line.packet_size:
+            self._codec.set_max_packet(line.packet_size)
+        elif line.command is not None:
+            command: Any = from_tree(line.command)
+            self._codec.send(command, line.at)
+        elif line.message is not None:
+            self._compare(line)
+        elif line.to == GLASSD:
+            try:
+                self._codec.receive_packet(line.packet(), line.at)
+            finally:
+                self._take()
+        elif line.to:
+            self._write(line)
+
+    def _write(self, line: Line) -> None:
+        """Take from the codec what it wrote here; its content is its own business."""
+        if not self._to_write:
+            self._turn(line.at)
+        if not self._to_write:
+            self._problem(line, f"the codec does not write here: {line.data or line.side}")
+        else:
+            self._to_write.popleft()
+
+    def _turn(self, now: float) -> None:
+        self._codec.handle_timer(now)
+        self._to_write.extend(self._codec.packets_to_send(now))
+        self._take()
+
+    def _take(self) -> None:
+        while (incoming := self._codec.next_event()) is not NEED_DATA:
+            self._messages.append(incoming)
+
+    def _compare(self, line: Line) -> None:
+        if not self._messages:
+            self._turn(line.at)
+        recorded = from_tree(line.message or {})
+        if not self._messages:
+            self._problem(line, f"not understood: {recorded}")
+            return
+        incoming = self._messages.popleft()
+        self._played.messages.append(incoming.message)
+        if incoming.re != line.re or not same(incoming.message, recorded):
+            self._problem(line, f"{incoming.message} to {incoming.re}, not {recorded} to {line.re}")
+
+
+def same(one: Any, other: Any) -> bool:
+    """Return whether two messages are equal: numbers nearly, sound and photos in their sizes."""
+    return type(one) is type(other) and _alike(_comparable(one), _comparable(other))
+
+
+def _comparable(message: Any) -> Any:
+    if not isinstance(message, _MEDIA):
+        return msgspec.to_builtins(message)
+    if isinstance(message, PhotoTaken):
+        return [message.photo, len(message.jpeg), message.turned]
+    return [message.stream, message.index, [len(frame) for frame in message.frames]]
+
+
+def _alike(one: Any, other: Any) -> bool:
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, abs_tol=CLOSE)
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_alike(one[key], other[key]) for key in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(_alike, one, other))
+    return bool(one == other)
+
+
+# ------------------------------------------------------------------ as the glasses
+
+
+def play_to_glasses(recording: Recording) -> Played:
+    """Give the recorded writes to the codec of the glasses' role; it says meanwhile what the
+    recorded glasses said, as their central acknowledges it. The messages are those it read.
+    """
+    played, model = Played(), find(recording.header.model)
+    for number, lines in enumerate(recording.sessions(), 1):
+        sides: list[Side | None] = [*sorted({line.side for line in lines if line.side})]
+        for side in sides or [None]:
+            _Glasses(model, side, lines, played, f"connection {number}").run()
+    return played
+
+
+class _Glasses:
+    """One connection to one side, played to a codec of the peripheral."""
+
+    def __init__(
+        self, model: Model, side: Side | None, lines: Sequence[Line], played: Played, where: str
+    ) -> None:
+        self._lines = [line for line in lines if line.side is side or not line.to]
+        self._played = played
+        self._where = f"{where}, {side} side" if side else where
+        size = lines[0].session
+        self._new = partial(model.codec, size, role=Role.PERIPHERAL, side=side)
+        self._codec: Codec[Any] = self._new()
+        self._says = deque(line for line in lines if line.message)
+
+    def run(self) -> None:
+        for line in self._lines:
+            if line.packet_size:
+                self._codec.set_max_packet(line.packet_size)
+            elif line.up:
+                self._codec = self._new()
+            elif line.message is not None:
+                self._say(line.at, line)
+            elif line.to == GLASSES and line.is_packet:
+                self._read(line)
+
+    def _say(self, now: float, line: Line | None = None) -> bool:
+        """Say the next message, or that of this line if it was not said yet. False if there is
+        none.
+        """
+        if not self._says or (line is not None and self._says[0] is not line):
+            return False
+        said = self._says.popleft()
+        with suppress(LocalMisuse, ValueError):  # what only the central concludes
+            self._codec.send(from_tree(said.message or {}), now, re=said.re)
+        self._codec.packets_to_send(now)
+        return True
+
+    def _read(self, line: Line) -> None:
+        self._codec.packets_to_send(line.at)
+        try:
+            self._receive(line)
+        except RemoteViolation as violation:
+            self._played.problems.append(f"{self._where}, {line.at:.3f} s: {violation}")
+        while (incoming := self._codec.next_event()) is not NEED_DATA:
+            self._played.messages.append(incoming.message)
+
+    def _receive(self, line: Line) -> None:
+        """Give a packet to the codec; where it acknowledges the beginning of what the glasses were
+        just saying, that is said first. Raise `RemoteViolation`.
+        """
+        try:
+            self._codec.receive_packet(line.one_packet(), line.at)
+        except RemoteViolation:
+            if not self._say(line.at):
+                raise
+            self._codec.receive_packet(line.one_packet(), line.at)

@@ -1,0 +1,310 @@
+"""What a recording leaves out, what it replaces, and that the rest is as it was: with real
+simulated glasses, and with packets that are made for it.
+"""
+
+import asyncio
+import random
+from contextlib import asynccontextmanager
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+
+from firmware_bridge import lc3
+from firmware_bridge.catalog import find
+from firmware_bridge.codec import Incoming
+from firmware_bridge.messages import (
+    AudioFormat,
+    BatteryChanged,
+    MicrophoneChunk,
+    PhotoTaken,
+    Ping,
+    ShowPage,
+    StartMicrophone,
+    StopMicrophone,
+    TakePhoto,
+    TextLine,
+)
+from firmware_bridge.packets import ChannelPacket
+from firmware_bridge.recording.files import MAX_BYTES, read, write
+from firmware_bridge.recording.lines import Line, from_tree, line_of, to_tree
+from firmware_bridge.recording.make import RecordingMaker
+from firmware_bridge.recording.media import leave_out
+from firmware_bridge.recording.names import anonymise
+from firmware_bridge.recording.playback import play_to_central, play_to_glasses
+from firmware_bridge.tap import Passing
+from tests.unit.firmware_bridge.sim_helpers import DEADLINE_S, worn
+
+SOUND = random.Random(1).randbytes(1280)
+JPEG = random.Random(2).randbytes(3000)
+
+
+class Session:
+    """A driver whose tap feeds a recording."""
+
+    def __init__(self, mock, driver, _ear):
+        self.mock, self.driver = mock, driver
+        self.maker = RecordingMaker()
+        self.events = []
+        self.news = asyncio.Event()
+        transport = SimpleNamespace(max_packet=driver._transport.max_packet)
+        self.take(0.0, Passing.CONNECTED, (mock.glasses.model, transport))
+        driver.tap = self.take
+
+    def take(self, now, passing, value):
+        event = {"event": "passed", **msgspec.to_builtins(line_of(now, passing, value))}
+        if passing is Passing.CONNECTED:
+            model, transport = value
+            more = {"model": model.key, "mtu": transport.max_packet + 3, "glassd": "1"}
+            event |= {"event": "connected", "names": [self.mock.address], **more}
+        self.maker.add(event)
+
+    async def listen(self):
+        async for event in self.driver.events():
+            self.events.append(event)
+            self.news.set()
+
+    async def until(self, kind, count=1):
+        async with asyncio.timeout(DEADLINE_S):
+            while sum(isinstance(event, kind) for event in self.events) < count:
+                self.news.clear()
+                await self.news.wait()
+
+
+@asynccontextmanager
+async def a_session(model, tmp_path, sound_format):
+    """A page, some sound of the microphone, a battery."""
+    async with worn(model, tmp_path, Session) as session:
+        page = ShowPage("s", lines=(TextLine(0, "hello"),))
+        await session.driver.request(page, timeout_s=DEADLINE_S)
+        await session.driver.request(StartMicrophone(1, sound_format), timeout_s=DEADLINE_S)
+        session.mock.glasses.say("one two three")
+        await session.until(MicrophoneChunk, 12)
+        await session.driver.request(StopMicrophone(1), timeout_s=DEADLINE_S)
+        session.mock.glasses.set_battery(41)
+        await session.until(BatteryChanged)
+        yield session
+
+
+FAMILIES = [
+    ("mock:full", AudioFormat.PCM16),
+    pytest.param(
+        "even_g1",
+        AudioFormat.LC3,
+        marks=pytest.mark.skipif(bool(lc3.why_not()), reason="needs liblc3"),
+    ),
+]
+
+
+@pytest.mark.parametrize(("model", "sound_format"), FAMILIES)
+async def test_the_sound_of_a_session_is_silence_and_all_else_is_understood(
+    tmp_path, model, sound_format
+):
+    async with a_session(model, tmp_path, sound_format) as session:
+        chunks = [e for e in session.events if isinstance(e, MicrophoneChunk)]
+        without, whole = session.maker.recording(), session.maker.recording(sound=True)
+    spoken = {f[at : at + 8] for c in chunks for f in c.frames for at in range(len(f) - 7)}
+    spoken = {piece for piece in spoken if piece.count(0) < 4}
+    assert spoken
+    assert pieces(whole) & spoken
+    assert not pieces(without) & spoken
+    for recording in (without, whole):
+        write(tmp_path / "r.jsonl", recording)
+        again = read(tmp_path / "r.jsonl")
+        assert again == recording
+        assert not play_to_central(again).problems
+        assert not play_to_glasses(again).problems
+    assert (tmp_path / "r.jsonl").stat().st_mode & 0o077 == 0
+
+
+def pieces(recording):
+    """Every 8 bytes of every packet and message."""
+    texts = [line.content for line in recording.lines if line.is_packet]
+    frames = [f for line in recording.lines for f in (line.message or {}).get("frames", ())]
+    texts += [bytes.fromhex(frame["hex"]) for frame in frames]
+    return {text[at : at + 8] for text in texts for at in range(len(text) - 7)}
+
+
+@pytest.mark.parametrize("photos", [True, False])
+async def test_a_photo_of_a_session_is_left_out_unless_it_is_wanted(tmp_path, photos):
+    async with worn("mock:full", tmp_path, Session) as session:
+        await session.driver.request(TakePhoto(1), timeout_s=DEADLINE_S)
+        await session.until(PhotoTaken)
+        [jpeg] = [event.jpeg for event in session.events if isinstance(event, PhotoTaken)]
+        recording = session.maker.recording(photos=photos)
+    packets = b"".join(line.content[6:] for line in recording.lines if line.is_packet)
+    places = range(0, len(jpeg) - 16, 16)
+    left = [at for at in places if any(jpeg[at : at + 16]) and jpeg[at : at + 16] in packets]
+    if photos:
+        assert len(left) > 0.9 * len(places)
+    else:
+        assert not left
+    assert not play_to_central(recording).problems
+    assert not play_to_glasses(recording).problems
+
+
+# ------------------------------------------------------------------ packets made for it
+
+
+def to_us(at, data, **more):
+    return line_of(at, Passing.IN, ChannelPacket(data, more.pop("channel", "")))
+
+
+def meant(at, message):
+    return line_of(at, Passing.MESSAGE, Incoming(message))
+
+
+def wanted(at, command):
+    return line_of(at, Passing.COMMAND, (command, 1))
+
+
+def contents(lines):
+    return b"".join(line.content for line in lines if line.is_packet)
+
+
+def cut(data, head=b"\x07", size=200):
+    return [head + data[at : at + size] for at in range(0, len(data), size)]
+
+
+@pytest.mark.parametrize("photos", [True, False])
+def test_a_photo_in_pieces_is_left_out_unless_it_is_wanted(photos):
+    packets = [to_us(1.0, piece) for piece in cut(JPEG)]
+    lines = [wanted(0.5, TakePhoto(1)), *packets, meant(2.0, PhotoTaken(1, JPEG))]
+    left = leave_out(lines, sound=False, photos=photos)
+    assert (JPEG[200:400] in contents(left)) is photos
+    assert [len(each.content) for each in left if each.is_packet] == [
+        len(each.content) for each in packets
+    ]
+    assert (from_tree(left[-1].message).jpeg == JPEG) is photos
+    assert len(from_tree(left[-1].message).jpeg) == len(JPEG)
+
+
+def test_half_a_photo_is_left_out_too():
+    lines = [wanted(0.5, TakePhoto(1)), *(to_us(1.0, piece) for piece in cut(JPEG[:900]))]
+    left = contents(leave_out(lines, sound=False, photos=False))
+    assert len(left) == len(contents(lines))
+    assert not [at for at in range(0, 900, 8) if JPEG[at : at + 8] in left[201:]]
+
+
+def test_sound_that_nobody_had_asked_for_is_left_out():
+    lines = [
+        wanted(0.5, StartMicrophone(1, AudioFormat.PCM16)),
+        to_us(1.0, b"\xf1" + SOUND),
+        to_us(1.1, b"\x2c\x66\x40" + bytes(30)),
+        meant(1.1, BatteryChanged(64)),
+    ]
+    left = leave_out(lines, sound=False, photos=False)
+    assert left[1].content == lines[1].content[:8] + bytes(len(SOUND) - 7)
+    assert left[2:] == lines[2:]
+
+
+def test_sound_that_the_packets_have_in_another_form_is_left_out():
+    coded = bytes(byte ^ 0x55 for byte in SOUND)
+    lines = [
+        wanted(0.5, StartMicrophone(1, AudioFormat.PCM16)),
+        *(to_us(1.0, piece) for piece in cut(coded)),
+        meant(1.1, MicrophoneChunk(1, 0, (SOUND,))),
+        to_us(1.2, b"\x2c\x66\x40"),
+        meant(1.2, BatteryChanged(64)),
+    ]
+    left = leave_out(lines, sound=False, photos=False)
+    assert coded[20:28] not in contents(left)
+    assert left[-2:] == lines[-2:]
+
+
+def test_before_a_microphone_is_open_nothing_is_emptied():
+    lines = [to_us(1.0, b"\x6e" + SOUND), wanted(2.0, Ping())]
+    assert leave_out(lines, sound=False, photos=False) == lines
+
+
+ADDRESS = "F0:5A:6F:52:8B:15"
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        ADDRESS.encode(),
+        ADDRESS.lower().replace(":", "").encode(),
+        bytes.fromhex(ADDRESS.replace(":", "")),
+        bytes.fromhex(ADDRESS.replace(":", ""))[::-1],
+        b"Anna's G1",
+    ],
+)
+def test_an_address_and_a_name_are_replaced_in_packets(form):
+    lines = [to_us(1.0, b"\x01" + form + b"\x02"), to_us(1.1, b"\x03" + form[:3])]
+    lines += [to_us(1.2, b"\x09\x09" + form[3:])]
+    left = anonymise(lines, [ADDRESS, "Anna's G1"])
+    assert [len(each.content) for each in left] == [len(each.content) for each in lines]
+    assert form not in left[0].content
+    assert left[0].content[:1] + left[0].content[-1:] == b"\x01\x02"
+    assert left[1].content + left[2].content[2:] != lines[1].content + lines[2].content[2:]
+    assert form[3:] not in left[2].content
+
+
+def test_names_are_replaced_in_messages_and_answers_too():
+    said = {"check": "text", "asked": "?", "said": f"it says {ADDRESS}"}
+    lines = [Line(0.0, answer=said), Line(0.1, "glassd", side="left", up=True, reason=ADDRESS)]
+    left = msgspec.json.encode(anonymise(lines, [ADDRESS]))
+    assert b"F0:5A" not in left
+    assert b"X0:0X:0X:00:0X:00" in left
+
+
+def test_a_serial_number_that_the_glasses_say_is_replaced():
+    info = {"type": "GlassesInfo", "model": "m", "firmware": "1", "serial": "S110LAAL103842"}
+    info |= {"capabilities": {}, "limits": {}}
+    lines = [to_us(0.0, b"44S110LAAL103842"), Line(0.1, message=info)]
+    left = anonymise(lines, [])
+    assert left[0].content == b"44X000XXXX000000"
+    assert left[1].message["serial"] == "X000XXXX000000"
+
+
+# ------------------------------------------------------------------ making one
+
+
+def connected(maker, model="even_g1"):
+    facts = {"model": model, "mtu": 251, "glassd": "1", "names": []}
+    maker.add({"event": "connected", "at": 5.0, "session": 248, **facts})
+
+
+def test_what_comes_before_the_first_connection_is_left_out():
+    maker = RecordingMaker()
+    maker.add({"event": "passed", "at": 1.0, "to": "glasses", "data": "00"})
+    assert maker.recording() is None
+    connected(maker)
+    maker.add({"event": "passed", "at": 6.5, "to": "glasses", "data": "4d01"})
+    recording = maker.recording()
+    assert [(line.at, line.data) for line in recording.lines] == [(0.0, None), (1.5, "4d01")]
+
+
+def test_a_full_recording_takes_no_more_and_can_be_read(tmp_path):
+    maker = RecordingMaker()
+    connected(maker)
+    packet = {"event": "passed", "at": 6.0, "to": "glasses", "data": "ab" * 200_000}
+    while not maker.full:
+        maker.add(packet)
+    taken = maker.packets
+    maker.add(packet)
+    assert maker.packets == taken > 10
+    write(tmp_path / "full.jsonl", maker.recording())
+    assert (tmp_path / "full.jsonl").stat().st_size <= MAX_BYTES
+    assert len(read(tmp_path / "full.jsonl").lines) == taken + 1
+
+
+def test_every_message_is_written_and_read_again():
+    for message in (
+        ShowPage("s", lines=(TextLine(0, "x"),)),
+        PhotoTaken(1, b"\xff" + bytes(40)),
+        MicrophoneChunk(1, 2, (b"\1\2", bytes(30))),
+        find("mock:full") and BatteryChanged(3),
+    ):
+        tree = msgspec.json.decode(msgspec.json.encode(to_tree(message)))
+        assert from_tree(tree) == message
+
+
+@pytest.mark.parametrize(
+    ("tree", "says"),
+    [({}, "there is no message"), ({"type": "BatteryChanged"}, "BatteryChanged: ")],
+)
+def test_a_message_that_there_is_not_is_refused(tree, says):
+    with pytest.raises(ValueError, match=says):
+        from_tree(tree)
