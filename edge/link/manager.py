@@ -258,7 +258,8 @@ class LinkManager:
                     step.again(self._step_s, "link: closing")
 
     async def _use(self, driver: Driver[Any], found: FoundGlasses, step: Deadline) -> None:
-        info = await driver.request(Hello(name="glassd", version=self._version), timeout_s=HELLO_S)
+        hello = Hello(name="glassd", version=self._version)
+        info = await driver.request(hello, timeout_s=found.entry.hello_s)
         if not isinstance(info, GlassesInfo):
             detail = "the glasses did not answer our greeting with who they are"
             raise LinkLost(LostReason.PROTOCOL, detail)

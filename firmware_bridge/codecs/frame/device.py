@@ -1,0 +1,144 @@
+"""The Lua machine of the simulated Frame: files, prompt, and which program runs.
+
+It runs no Lua: it knows the sentences that hosts type, and our program by its build.
+"""
+
+import re
+from dataclasses import dataclass, field
+from typing import Final
+
+from msgspec import Struct
+
+from firmware_bridge.codecs.frame.wire import MAX_MESSAGE, MessageBuffer, Sprite, unescape
+from firmware_bridge.messages import TextLine, Tile
+
+FIRMWARE: Final = "v24.179.0818"
+MAX_FILES: Final = 32
+MAX_FILE_BYTES: Final = 64 * 1024
+OUR_LIMIT: Final = 8192
+"""Bytes of a message that our program takes."""
+_OPEN: Final = re.compile(r"f=frame\.file\.open\('([^']{1,64})','w'\);print\((.*)\)")
+_WRITE: Final = re.compile(r'f:write\("(.*)"\);print\((.*)\)', re.DOTALL)
+_CLOSE: Final = re.compile(r"f:close\(\);print\((.*)\)")
+_REQUIRE: Final = re.compile(r"require\(['\"]([\w./-]{1,64})['\"]\)")
+_PRINT: Final = re.compile(r"print\((.*)\)", re.DOTALL)
+_BUILD: Final = re.compile(r'BUILD = "([0-9a-f]{8})"')
+
+
+class FrameDialect(Struct, frozen=True):
+    """What programs of other hosts do, where their sources differ. Ours is always the same."""
+
+    tap: int = 0x09
+    acknowledges: bool = True
+    compress_byte: bool = True
+
+
+@dataclass(slots=True)
+class LuaProgram:
+    """A running program. `build`: of ours, "" for another host's."""
+
+    build: str
+    buffer: MessageBuffer = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.buffer = MessageBuffer(OUR_LIMIT if self.build else MAX_MESSAGE)
+
+
+@dataclass(slots=True)
+class FrameDevice:
+    """What outlives a connection: files, the running program, the back buffer, battery."""
+
+    dialect: FrameDialect = FrameDialect()
+    battery: int = 87
+    files: dict[str, str] = field(default_factory=dict)
+    program: LuaProgram | None = None
+    uploads: int = 0
+    """Files written so far."""
+    lines: list[TextLine] = field(default_factory=list)
+    tiles: list[Tile] = field(default_factory=list)
+    letters: int = 0
+    sprites: dict[int, Sprite] = field(default_factory=dict)
+    _writing: str | None = None
+
+    @property
+    def dirty(self) -> bool:
+        """Whether something is drawn and not shown."""
+        return bool(self.lines or self.tiles)
+
+    def clear(self) -> None:
+        """Empty the back buffer."""
+        self.lines, self.tiles, self.letters = [], [], 0
+
+    def stop(self) -> str | None:
+        """Break the running program; return what is printed then."""
+        if self.program is None:
+            return None
+        self.program = None
+        return '[string "require"]:1: break signal'
+
+    def reset(self) -> list[str]:
+        """Reset the Lua machine, unless a program runs; return what is printed."""
+        if self.program is not None:
+            return []
+        self._writing = None
+        self.clear()
+        self.sprites.clear()
+        return self._require("main") if "main.lua" in self.files else []
+
+    def run(self, text: str) -> list[str]:
+        """Run a text as the prompt does; return what is printed."""
+        if found := _OPEN.fullmatch(text):
+            return self._open(found[1], found[2])
+        if found := _WRITE.fullmatch(text):
+            return self._write(unescape(found[1]), found[2])
+        if found := _CLOSE.fullmatch(text):
+            self._writing = None
+            return [self._value(found[1])]
+        if found := _REQUIRE.fullmatch(text):
+            return self._require(found[1])
+        if found := _PRINT.fullmatch(text):
+            return [self._value(found[1])]
+        if text.startswith("frame."):
+            return []  # calls without an effect here
+        return [_error(text, "syntax error")]
+
+    def _open(self, name: str, printed: str) -> list[str]:
+        if len(self.files) >= MAX_FILES and name not in self.files:
+            return [_error("frame.file.open", "no space left")]
+        self._writing, self.files[name] = name, ""
+        self.uploads += 1
+        return [self._value(printed)]
+
+    def _write(self, text: str, printed: str) -> list[str]:
+        if self._writing is None:
+            return [_error("f:write", "attempt to index a nil value (global 'f')")]
+        if len(self.files[self._writing]) + len(text) > MAX_FILE_BYTES:
+            return [_error("f:write", "no space left")]
+        self.files[self._writing] += text
+        return [self._value(printed)]
+
+    def _require(self, module: str) -> list[str]:
+        source = self.files.get(f"{module}.lua")
+        if source is None:
+            return [_error(f"require('{module}')", f"module '{module}' not found")]
+        build = _BUILD.search(source)
+        if build and not source.endswith("end\n"):
+            return [_error(module, "'end' expected near <eof>")]  # stored in part
+        self.program = LuaProgram(build[1] if build else "")
+        return []
+
+    def _value(self, expression: str) -> str:
+        match expression.strip():
+            case "frame.FIRMWARE_VERSION":
+                return FIRMWARE
+            case "frame.battery_level()":
+                return f"{float(self.battery)}"
+            case quoted if len(quoted) > 1 and quoted[0] == quoted[-1] and quoted[0] in "'\"":
+                return unescape(quoted[1:-1]).replace("\\x02", "\x02")
+            case number if number.isdecimal():
+                return number
+        return "nil"
+
+
+def _error(where: str, what: str) -> str:
+    return f'[string "{where[:40]}"]:1: {what}'
