@@ -105,7 +105,7 @@ class FrameCodec:
         if packet[0] != DATA:
             self._printed(packet.decode("utf-8", "replace")[:MAX_PRINTED], now)
         elif packet in (CARRIED_OUT, REFUSED):
-            self._acknowledged(refused=packet == REFUSED)
+            self._acknowledged(now, refused=packet == REFUSED)
         elif len(packet) < 2:
             raise RemoteViolation(Violation.TRUNCATED, "a data packet without a code")
         else:
@@ -119,10 +119,13 @@ class FrameCodec:
         else:
             self._problem = text
 
-    def _acknowledged(self, *, refused: bool) -> None:
+    def _acknowledged(self, now: float, *, refused: bool) -> None:
         if self.startup.running:
             self._jobs.acknowledged((self._problem or "no reason given") if refused else None)
             self._problem = ""
+        else:
+            self.startup.acknowledged()
+            self._started(now)
 
     def _data(self, code: int, data: bytes, now: float) -> None:
         if code == From.INFO:
@@ -148,6 +151,10 @@ class FrameCodec:
         if self.startup.running:
             return  # the same once more
         self.startup.informed(data, now)
+        self._started(now)
+
+    def _started(self, now: float) -> None:
+        """Begin to work if the program runs now."""
         if self.startup.running:
             self._battery_at = now + BATTERY_EVERY_S
             self._tell_battery(self.startup.battery)

@@ -21,6 +21,8 @@ MAX_DETAIL: Final = 200
 
 class _Step(Enum):
     ASKING = auto()
+    GREETED = auto()
+    """it said who it is; the acknowledgement of the question is still to come"""
     STOPPING = auto()
     STARTING = auto()
     UPLOADING = auto()
@@ -128,6 +130,11 @@ class Startup:
         self._failure = LinkLost(LostReason.PROTOCOL, f"{what}: {text[:MAX_DETAIL]}")
         self._due = now
 
+    def acknowledged(self) -> None:
+        """Process an acknowledgement: that of the question, if it was answered."""
+        if self._step is _Step.GREETED:
+            self._step, self._due = _Step.RUNNING, None
+
     def informed(self, data: bytes, now: float) -> None:
         """Process what a program says about itself: battery, build, firmware."""
         if self._step not in (_Step.ASKING, _Step.STARTING):
@@ -136,7 +143,9 @@ class Startup:
         if build == self._program.build:
             self.battery = min(data[0], 100)
             self.firmware = data[1 + BUILD_BYTES :].decode("utf-8", "replace")[:MAX_DETAIL]
-            self._step, self._due = _Step.RUNNING, None
+            asked = self._step is _Step.ASKING
+            self._step = _Step.GREETED if asked else _Step.RUNNING
+            self._due = now + REPLY_S if asked else None
         elif self.uploaded:
             self._fail("another program runs than was uploaded", build, now)
         else:

@@ -44,6 +44,7 @@ class FramePair:
         *,
         max_packet: int = 244,
         app=None,
+        now: float = 100.0,
         air: Callable[[str, bytes], list[bytes]] = lambda _way, packet: [packet],
     ) -> None:
         self.device = device or FrameDevice()
@@ -51,7 +52,7 @@ class FramePair:
         self.glasses = FramePeripheral(max_packet=max_packet, device=self.device)
         self.max_packet = max_packet
         self.air = air
-        self.now = 100.0
+        self.now = now
         self.said: list[bytes] = []
         self.told: list[bytes] = []
         self.heard: list[Incoming] = []
