@@ -5,7 +5,7 @@ from enum import Enum, auto
 from typing import Final
 
 from firmware_bridge.codecs.frame.program import BUILD_BYTES, FILE, START, Program
-from firmware_bridge.codecs.frame.wire import BREAK, RESET, To, cut, upload
+from firmware_bridge.codecs.frame.wire import BREAK, MIN_PROMPT, RESET, To, cut, upload
 from firmware_bridge.errors import LinkLost, LostReason
 
 ASK_S: Final = 1.0
@@ -94,13 +94,16 @@ class Startup:
 
     def _begin(self, step: _Step, now: float, max_packet: int) -> None:
         self._step = step
-        if step is _Step.STARTING:
+        if max_packet < MIN_PROMPT:
+            what = f"packets of {max_packet} bytes are too small to start our program"
+            self._fail(what, f"{MIN_PROMPT} are needed", now)
+        elif step is _Step.STARTING:
             self._out.append(START.encode())
             self._due = now + START_S
-            return
-        self.uploaded = True
-        self._upload = upload(FILE, self._program.text, max_packet)
-        self._next_piece(now)
+        else:
+            self.uploaded = True
+            self._upload = upload(FILE, self._program.text, max_packet)
+            self._next_piece(now)
 
     def _next_piece(self, now: float) -> None:
         piece, self._awaited = next(self._upload, (b"", ""))

@@ -262,12 +262,16 @@ def unescape(text: str) -> str:
 
 _ESCAPES: Final = {"\\": "\\", "n": "\n", "t": "\t", "'": "'", '"': '"'}
 _WRITE: Final = 'f:write("{}");print(1)'
+_WRITE_ROOM: Final = 22
+"""Bytes of a text that its statements take, as frame-ble counts them."""
+MIN_PROMPT: Final = 64
+"""Bytes of a packet that the longest statement needs."""
 
 
 def upload(name: str, content: str, max_packet: int) -> Iterator[tuple[bytes, str]]:
     """Yield each text for the prompt that writes a file, with what it must print."""
     yield f"f=frame.file.open('{name}','w');print(1)".encode(), "1"
-    room = max_packet - len(_WRITE) + 2
+    room = max_packet - _WRITE_ROOM
     chunk: list[str] = []
     used = 0
     for piece in map(escape, content):  # an escape is never split
