@@ -1,5 +1,5 @@
-"""Text width on a lens: from committed tables (sim/make_metrics.py generates those of our own fonts), and
-from the ranges of characters that a family draws itself (`display.glyphs`).
+"""Text width on a lens: from committed tables (sim/make_metrics.py generates those of our own
+fonts), and from the ranges of characters that a family draws itself (`display.glyphs`).
 """
 
 import json

@@ -11,8 +11,8 @@ from typing import Any, Final, TypeVar
 from PIL import Image
 
 from firmware_bridge.messages import MAX_LINES, ShowPage, TextLine, Tile, UpdatePage
-from firmware_bridge.pixels import braille, unpack
 from firmware_bridge.metrics import metrics_for
+from firmware_bridge.pixels import braille, unpack
 from firmware_bridge.sim.font import NAME, SIZES, LensFont
 
 TERMINAL_COLUMNS: Final = 100

@@ -224,14 +224,14 @@ class FrameCodec:
             self._greeting = self._number
             self._greet()
             return self._number
-        job = self._job(message, now)
+        job = self._job(message)
         job.number, job.command = self._number + 1, message
         self._jobs.add(job)
         self._number += 1
         self._remember(message, now)
         return job.number
 
-    def _job(self, command: Command, now: float) -> Job:
+    def _job(self, command: Command) -> Job:
         """Return the messages of a command. Raises `CommandRefused`."""
         match command:
             case ShowPage():

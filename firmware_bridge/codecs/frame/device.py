@@ -48,7 +48,7 @@ class LuaProgram:
 class FrameDevice:
     """What outlives a connection: files, the running program, the back buffer, battery."""
 
-    dialect: FrameDialect = FrameDialect()
+    dialect: FrameDialect = field(default_factory=FrameDialect)
     battery: int = 87
     files: dict[str, str] = field(default_factory=dict)
     program: LuaProgram | None = None

@@ -98,7 +98,7 @@ _FRAME: Final = Model(
         ),
         Quirk(
             "greys",
-            "the palette of 16 colours is set to greys: pages have levels of brightness, no colours",
+            "the palette of 16 colours is set to greys: pages have brightness, no colours",
         ),
         Quirk(
             "small-pictures",

@@ -2,7 +2,7 @@
 
 from collections import deque
 from collections.abc import Callable
-from functools import partial
+from typing import NamedTuple
 
 from firmware_bridge.codecs.frame.jobs import Job, Message
 from firmware_bridge.codecs.frame.picture import lit, sprites_of
@@ -21,6 +21,32 @@ from firmware_bridge.codecs.frame.wire import (
 from firmware_bridge.messages import Done, Failed, Reply, ShowPage, TextLine
 
 
+class _Drawn(NamedTuple):
+    """What a page has: characters without spaces, sprites, lit pixels of those, clipped lines."""
+
+    number: int
+    letters: int
+    sprites: int
+    pixels: int
+    clipped: int
+
+    def judge(self, answer: bytes | None) -> Reply:
+        """Return what is on the lens as the program counted it. A character lights at least one
+        pixel; how many more is not known.
+        """
+        if answer is None or len(answer) < 6:
+            why = "the glasses took the page, but do not say that it is shown"
+            return Failed("interrupted", why)
+        number, letters, sprites = (int.from_bytes(answer[at : at + 2], "big") for at in (0, 2, 4))
+        if (number, letters, sprites) != (self.number, self.letters & 0xFFFF, self.sprites):
+            why = (
+                f"the glasses show page {number} with {letters} letters and {sprites} pictures, "
+                f"not page {self.number} with {self.letters} and {self.sprites}"
+            )
+            return Failed("interrupted", why)
+        return Done(drawn=self.letters + self.pixels, clipped=self.clipped)
+
+
 def page_job(page: ShowPage, number: int, width: Callable[[str], float]) -> Job:
     """Return the messages that draw a page and show it. `number` tells pages apart."""
     messages: deque[Message] = deque()
@@ -37,27 +63,9 @@ def page_job(page: ShowPage, number: int, width: Callable[[str], float]) -> Job:
             messages.append((To.TEXT, text_bytes(text)))
             letters += len(line.text) - line.text.count(" ")
     messages.append((To.SHOW, number.to_bytes(2, "big")))
-    judge = partial(_judge, number, letters, sprites, pixels, clipped)
-    return Job(messages, judge=judge, answer=From.SHOWN, is_page=True)
+    drawn = _Drawn(number, letters, sprites, pixels, clipped)
+    return Job(messages, judge=drawn.judge, answer=From.SHOWN, is_page=True)
 
 
 def _fits(line: TextLine, width: Callable[[str], float]) -> bool:
     return line.row < LINES and line.x + width(line.text) <= WIDTH
-
-
-def _judge(
-    number: int, letters: int, sprites: int, pixels: int, clipped: int, answer: bytes | None
-) -> Reply:
-    """Return what is on the lens as the program counted it. A character lights at least one pixel;
-    how many more is not known.
-    """
-    if answer is None or len(answer) < 6:
-        return Failed("interrupted", "the glasses took the page, but do not say that it is shown")
-    said = [int.from_bytes(answer[at : at + 2], "big") for at in (0, 2, 4)]
-    if said != [number, letters & 0xFFFF, sprites & 0xFFFF]:
-        return Failed(
-            "interrupted",
-            f"the glasses show page {said[0]} with {said[1]} letters and {said[2]} pictures, "
-            f"not page {number} with {letters} and {sprites}",
-        )
-    return Done(drawn=letters + pixels, clipped=clipped)

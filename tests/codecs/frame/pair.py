@@ -119,9 +119,7 @@ class FramePair:
             for packet in codec.packets_to_send(self.now):
                 assert len(packet) <= self.max_packet
                 kept.append(packet)
-                self._flying += [
-                    (self.now + HOP_S, way, each) for each in self.air(way, packet)
-                ]
+                self._flying += [(self.now + HOP_S, way, each) for each in self.air(way, packet)]
 
     def _land(self) -> None:
         landing = [flight for flight in self._flying if flight[0] <= self.now]

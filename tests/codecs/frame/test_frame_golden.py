@@ -284,7 +284,7 @@ def test_a_photo_that_stops_coming_is_given_up(pair):
 # ------------------------------------------------------------------ what the glasses take
 
 
-@pytest.mark.parametrize("name", [name for name in SAID if name not in ("ping",)])
+@pytest.mark.parametrize("name", [name for name in SAID if name != "ping"])
 def test_glasses_hear_what_was_meant(pair, name):
     command, _, _ = SAID[name]
     pair.ask(command)
@@ -370,9 +370,7 @@ def test_a_page_that_the_glasses_do_not_show_is_not_done(pair):
 @pytest.mark.parametrize("said", ["", "00 01 00 02", "00 01 00 01 00 00", "00 02 00 02 00 00"])
 def test_a_page_is_done_only_if_the_program_says_that_all_of_it_is_shown(pair, said):
     """The program must say this page, its characters, and its pictures."""
-    pair.air = lambda way, packet: (
-        [] if (way, packet[:2]) == ("up", b"\x01\x41") else [packet]
-    )
+    pair.air = lambda way, packet: [] if (way, packet[:2]) == ("up", b"\x01\x41") else [packet]
     if said:
         lie = b"\x01\x41" + bytes.fromhex(said)
         pair.air = lambda way, packet: (

@@ -29,7 +29,7 @@ from firmware_bridge.messages import (
 from tests.codecs.frame.pair import FramePair
 
 pytest.importorskip("lupa", reason="the program runs in Lua only with lupa")
-from tests.codecs.frame.lua_glasses import FIRMWARE, LuaGlasses  # noqa: E402 - needs lupa
+from tests.codecs.frame.lua_glasses import FIRMWARE, LuaGlasses
 
 PAGE = ShowPage("s", lines=(TextLine(0, "Grüße an  dich"), TextLine(2, "second", 40)))
 PICTURE = ShowPage("p", tiles=(Tile(8, 16, 16, 2, 1, b"\xff\x00\x0f\xf0"),))
