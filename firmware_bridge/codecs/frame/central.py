@@ -55,6 +55,8 @@ SAME_TAP_S: Final = 0.04
 """A tap this soon after another is the same one, as in frame-msg."""
 TAPS_S: Final = 0.3
 """Taps within this time are one gesture, as in frame-msg."""
+BURST_S: Final = 1.0
+"""Taps without end are a gesture each second."""
 MAX_PRINTED: Final = 200
 _LUA_ERROR: Final = "[string"
 
@@ -191,8 +193,21 @@ class FrameCodec:
             self._tell(result)
 
     def _tap(self, now: float) -> None:
+        self._count_taps(now)
         if not self._taps or now - self._taps[-1] >= SAME_TAP_S:
-            self._taps = [*self._taps[-1:], now]
+            self._taps.append(now)
+
+    def _taps_end(self) -> float | None:
+        """The time when the taps so far are a gesture, or None."""
+        if not self._taps:
+            return None
+        return min(self._taps[-1] + TAPS_S, self._taps[0] + BURST_S)
+
+    def _count_taps(self, now: float) -> None:
+        end = self._taps_end()
+        if end is not None and now >= end:
+            double, self._taps = len(self._taps) > 1, []
+            self._tell(Gestured(Gesture.DOUBLE_TAP if double else Gesture.TAP))
 
     def _battery_level(self, data: bytes) -> None:
         if not data or data[0] > 100:
@@ -322,7 +337,7 @@ class FrameCodec:
     def next_timer(self) -> float | None:
         """The time when `handle_timer` must be called, or None."""
         due = [self.startup.due(), self._jobs.due(), self._battery_at]
-        due.append(self._taps[-1] + TAPS_S if self._taps else None)
+        due.append(self._taps_end())
         due.append(self._photo.due if self._photo is not None else None)
         due.append(0.0 if self._dead else None)
         return min((moment for moment in due if moment is not None), default=None)
@@ -333,10 +348,7 @@ class FrameCodec:
             raise LinkLost(LostReason.PROTOCOL, self._dead)
         self.startup.timer(now, self._max_packet)
         self._jobs.timer(now)
-        if self._taps and now >= self._taps[-1] + TAPS_S:
-            double = len(self._taps) > 1 and self._taps[-1] - self._taps[-2] < TAPS_S
-            self._taps = []
-            self._tell(Gestured(Gesture.DOUBLE_TAP if double else Gesture.TAP))
+        self._count_taps(now)
         if self._photo is not None and now >= self._photo.due:
             photo, self._photo = self._photo, None
             self._tell(photo.failed("the glasses sent nothing of it for long"))

@@ -206,6 +206,15 @@ def test_two_slow_taps_are_two(pair):
     assert pair.events() == [Gestured(Gesture.TAP)] * 2
 
 
+def test_taps_without_end_are_a_gesture_each_second(pair):
+    for _ in range(30):
+        pair.tell(b"\x01\x09")
+        pair.run(for_s=0.05)
+    assert pair.events() == [Gestured(Gesture.DOUBLE_TAP)], "while they go on"
+    pair.run()
+    assert pair.events() == [Gestured(Gesture.DOUBLE_TAP)] * 2
+
+
 def test_a_tap_of_the_makers_sdk_is_a_tap(pair):
     """§8, §13: tap 04."""
     pair.tell(b"\x01\x04")
