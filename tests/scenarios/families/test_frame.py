@@ -12,6 +12,7 @@ from PIL import Image
 from edge.testing import WornGlasses
 from firmware_bridge.messages import Gesture, PhotoSize, PhotoTaken, TakePhoto
 from tests.scenarios.world import until, world
+from tools_cache.api.tool import CallOrigin
 
 MODEL = "sim:frame"
 
@@ -59,16 +60,17 @@ def test_it_is_found_paired_shown_a_page_and_comes_back(tmp_path):
 
 
 @pytest.mark.asyncio(loop_scope="session")
-@pytest.mark.parametrize(("gesture", "said"), [(Gesture.TAP, True), (Gesture.DOUBLE_TAP, False)])
+@pytest.mark.parametrize(("gesture", "said"), [(Gesture.TAP, "yes"), (Gesture.DOUBLE_TAP, "no")])
 async def test_a_question_is_shown_and_answered_by_taps(tmp_path, gesture, said):
     async with world(tmp_path, MODEL, glasses={"model": "frame"}) as place:
         await place.switch_glasses_on()
         await place.start_daemon()
         await place.ready()
-        place.start_call("glasses:ask", {"question": "Shall I?"})
+        asked = {"question": "Shall I?", "wait_s": 60}
+        place.start_call("glasses:ask", asked, origin=CallOrigin.MCP)
         await place.lens_shows("Shall I?")
         await place.answer_page(gesture)
-        assert (await place.answer()).data is said
+        assert (await place.answer()).data == {"answer": said}
 
 
 @pytest.mark.asyncio(loop_scope="session")
