@@ -9,8 +9,14 @@ from typing import Final
 
 from msgspec import Struct
 
-from firmware_bridge.codecs.frame.wire import MAX_MESSAGE, MessageBuffer, Sprite, unescape
-from firmware_bridge.messages import TextLine, Tile
+from firmware_bridge.codecs.frame.wire import (
+    LINE_HEIGHT,
+    MAX_MESSAGE,
+    MessageBuffer,
+    Sprite,
+    unescape,
+)
+from firmware_bridge.messages import MAX_LINES, TextLine, Tile
 
 FIRMWARE: Final = "v24.179.0818"
 MAX_FILES: Final = 32
@@ -22,6 +28,9 @@ _WRITE: Final = re.compile(r'f:write\("(.*)"\);print\((.*)\)', re.DOTALL)
 _CLOSE: Final = re.compile(r"f:close\(\);print\((.*)\)")
 _REQUIRE: Final = re.compile(r"require\(['\"]([\w./-]{1,64})['\"]\)")
 _PRINT: Final = re.compile(r"print\((.*)\)", re.DOTALL)
+_CALLS: Final = re.compile(r"(frame\..*?)(?:;print\(([^;]*)\))?", re.DOTALL)
+_TEXT: Final = re.compile(r"""frame\.display\.text\((['"])(.*?)\1, ?(\d{1,3}), ?(\d{1,3})""")
+_SHOW: Final = "frame.display.show()"
 _BUILD: Final = re.compile(r'BUILD = "([0-9a-f]{8})"')
 
 
@@ -58,6 +67,8 @@ class FrameDevice:
     tiles: list[Tile] = field(default_factory=list)
     letters: int = 0
     sprites: dict[int, Sprite] = field(default_factory=dict)
+    wants_show: bool = False
+    """Whether a text at the prompt has shown what was drawn."""
     _writing: str | None = None
 
     @property
@@ -98,9 +109,18 @@ class FrameDevice:
             return self._require(found[1])
         if found := _PRINT.fullmatch(text):
             return [self._value(found[1])]
-        if text.startswith("frame."):
-            return []  # calls without an effect here
+        if found := _CALLS.fullmatch(text):
+            return self._call(found[1], found[2])
         return [_error(text, "syntax error")]
+
+    def _call(self, calls: str, printed: str | None) -> list[str]:
+        """Call functions of the firmware: only text and `show` have an effect here."""
+        for _, text, x, y in _TEXT.findall(calls):
+            row = max(0, int(y) - 1) // LINE_HEIGHT
+            if len(self.lines) < MAX_LINES:
+                self.lines.append(TextLine(row, unescape(text), max(0, int(x) - 1)))
+        self.wants_show = _SHOW in calls
+        return [] if printed is None else [self._value(printed)]
 
     def _open(self, name: str, printed: str) -> list[str]:
         if len(self.files) >= MAX_FILES and name not in self.files:

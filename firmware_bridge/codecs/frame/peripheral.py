@@ -29,6 +29,7 @@ from firmware_bridge.codecs.frame.wire import (
 )
 from firmware_bridge.errors import LocalMisuse, RemoteViolation, Violation
 from firmware_bridge.messages import (
+    MAX_LINES,
     AudioFormat,
     BatteryChanged,
     Command,
@@ -58,7 +59,6 @@ DATA_S: Final = 0.001
 SECOND_TAP_S: Final = 0.12
 STREAM: Final = 1
 SCENE: Final = "frame"
-MAX_LINES: Final = 32
 MAX_TILES: Final = 256
 
 
@@ -128,6 +128,9 @@ class FramePeripheral:
     def _prompt(self, text: str) -> None:
         for line in self.device.run(text):
             self._print(line)
+        if self.device.wants_show:
+            self.device.wants_show = False
+            self._command(self._taken(), lambda _reply: None)
         program = self.device.program
         if program is not None:
             if program.build:

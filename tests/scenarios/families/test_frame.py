@@ -81,7 +81,7 @@ async def test_what_its_font_lacks_is_drawn_and_photos_come_whole(tmp_path):
         await place.ready()
         said = await place.call("notes:add", {"text": "Привет, мир"})
         assert said.ok
-        await until(lambda: place.drawn(), "a page")
+        await until(place.drawn, "a page")
         await until(lambda: place.mock.glasses.lens.lit > 100, "letters as a picture")
         assert "Привет" not in " ".join(place.lens())
 
