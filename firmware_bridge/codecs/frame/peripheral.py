@@ -99,7 +99,7 @@ class FramePeripheral:
                 self._print(line)
         elif packet[0] != DATA:
             self._slots["prompt"] = now + PROMPT_S, packet
-        elif self.device.program is not None:  # else nobody receives it
+        else:
             self._slots["program"] = now + DATA_S, packet[1:]
 
     def handle_timer(self, now: float) -> None:

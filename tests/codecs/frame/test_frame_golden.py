@@ -198,6 +198,13 @@ def test_taps_are_counted_within_300_ms(pair):
         assert pair.events() == [Gestured(gesture)], gaps
 
 
+@pytest.mark.parametrize("gesture", [Gesture.TAP, Gesture.DOUBLE_TAP])
+def test_glasses_tap_as_their_wearer_does(pair, gesture):
+    pair.event(Gestured(gesture))
+    pair.run()
+    assert pair.events() == [Gestured(gesture)]
+
+
 def test_two_slow_taps_are_two(pair):
     pair.tell(b"\x01\x09")
     pair.run(for_s=0.4)
@@ -324,6 +331,12 @@ def test_a_refusal_is_printed_and_acknowledged_with_one(pair):
     said = first_reply(pair, "01 0a 00 06 00 00 00 00 01 04")
     assert said.startswith(b"Error in data accumulator: ")
     assert pair.told[1] == b"\x01\x01"
+
+
+def test_a_message_of_more_than_8192_bytes_is_refused(pair):
+    first_reply(pair, "01 0a 20 01 00")
+    assert pair.told[1] == b"\x01\x01"
+    assert first_reply(pair, "01 0a 20 00 00") == b"\x01\x00"
 
 
 def test_the_prompt_has_one_buffer(pair):
