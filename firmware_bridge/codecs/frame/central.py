@@ -13,7 +13,7 @@ from firmware_bridge.codecs.frame.jobs import Job, JobQueue
 from firmware_bridge.codecs.frame.page import page_job
 from firmware_bridge.codecs.frame.photo import CAPTURES, PhotoIn
 from firmware_bridge.codecs.frame.program import Program, program
-from firmware_bridge.codecs.frame.startup import Startup
+from firmware_bridge.codecs.frame.startup import Startup, is_error
 from firmware_bridge.codecs.frame.wire import (
     CARRIED_OUT,
     DATA,
@@ -58,7 +58,6 @@ TAPS_S: Final = 0.3
 BURST_S: Final = 1.0
 """Taps without end are a gesture each second."""
 MAX_PRINTED: Final = 200
-_LUA_ERROR: Final = "[string"
 
 
 class FrameCodec:
@@ -116,7 +115,7 @@ class FrameCodec:
     def _printed(self, text: str, now: float) -> None:
         if not self.startup.running:
             self.startup.printed(text, now, self._max_packet)
-        elif text.startswith(_LUA_ERROR):
+        elif is_error(text):
             self._dead = f"the program on the glasses ended: {text}"
         else:
             self._problem = text

@@ -9,9 +9,11 @@ from typing import Final
 
 from msgspec import Struct
 
+from firmware_bridge.codecs.frame import sdk
 from firmware_bridge.codecs.frame.wire import (
     LINE_HEIGHT,
     MAX_MESSAGE,
+    Capture,
     MessageBuffer,
     Sprite,
     unescape,
@@ -53,7 +55,7 @@ class LuaProgram:
         self.buffer = MessageBuffer(OUR_LIMIT if self.build else MAX_MESSAGE)
 
 
-@dataclass(slots=True)
+@dataclass
 class FrameDevice:
     """What outlives a connection: files, the running program, the back buffer, battery."""
 
@@ -69,6 +71,14 @@ class FrameDevice:
     sprites: dict[int, Sprite] = field(default_factory=dict)
     wants_show: bool = False
     """Whether a text at the prompt has shown what was drawn."""
+    functions: set[str] = field(default_factory=set)
+    """Lua functions that the maker's SDK has stored."""
+    stores_data: bool = False
+    """Whether data goes into the file that is open, as the maker's SDK writes files."""
+    photo: Capture | None = None
+    """A photo that the maker's SDK has asked for at the prompt."""
+    taps: bool = False
+    """Whether taps are reported as the maker's SDK wants them."""
     _writing: str | None = None
 
     @property
@@ -91,7 +101,9 @@ class FrameDevice:
         """Reset the Lua machine, unless a program runs; return what is printed."""
         if self.program is not None:
             return []
-        self._writing = None
+        self._writing, self.photo = None, None
+        self.stores_data = self.taps = False
+        self.functions.clear()
         self.clear()
         self.sprites.clear()
         return self._require("main") if "main.lua" in self.files else []
@@ -103,15 +115,17 @@ class FrameDevice:
         if found := _WRITE.fullmatch(text):
             return self._write(unescape(found[1]), found[2])
         if found := _CLOSE.fullmatch(text):
-            self._writing = None
-            return [self._value(found[1])]
+            self.end_file()
+            return [self.value(found[1])]
+        if (printed := sdk.run(self, text)) is not None:
+            return printed
         if found := _REQUIRE.fullmatch(text):
             return self._require(found[1])
         if found := _PRINT.fullmatch(text):
-            return [self._value(found[1])]
+            return [self.value(found[1])]
         if found := _CALLS.fullmatch(text):
             return self._call(found[1], found[2])
-        return [_error(text, "syntax error")]
+        return [self.error(text, "syntax error")]
 
     def _call(self, calls: str, printed: str | None) -> list[str]:
         """Call functions of the firmware: only text and `show` have an effect here."""
@@ -120,34 +134,46 @@ class FrameDevice:
             if len(self.lines) < MAX_LINES:
                 self.lines.append(TextLine(row, unescape(text), max(0, int(x) - 1)))
         self.wants_show = _SHOW in calls
-        return [] if printed is None else [self._value(printed)]
+        return [] if printed is None else [self.value(printed)]
 
     def _open(self, name: str, printed: str) -> list[str]:
+        return [self.begin_file(name) or self.value(printed)]
+
+    def begin_file(self, name: str) -> str:
+        """Open a file for writing; return an error, or ""."""
         if len(self.files) >= MAX_FILES and name not in self.files:
-            return [_error("frame.file.open", "no space left")]
+            return self.error("frame.file.open", "no space left")
         self._writing, self.files[name] = name, ""
         self.uploads += 1
-        return [self._value(printed)]
+        return ""
+
+    def end_file(self) -> None:
+        self._writing = None
 
     def _write(self, text: str, printed: str) -> list[str]:
+        return [self.write(text) or self.value(printed)]
+
+    def write(self, text: str) -> str:
+        """Write to the open file; return an error, or ""."""
         if self._writing is None:
-            return [_error("f:write", "attempt to index a nil value (global 'f')")]
+            return self.error("f:write", "attempt to index a nil value (global 'f')")
         if len(self.files[self._writing]) + len(text) > MAX_FILE_BYTES:
-            return [_error("f:write", "no space left")]
+            return self.error("f:write", "no space left")
         self.files[self._writing] += text
-        return [self._value(printed)]
+        return ""
 
     def _require(self, module: str) -> list[str]:
         source = self.files.get(f"{module}.lua")
         if source is None:
-            return [_error(f"require('{module}')", f"module '{module}' not found")]
+            return [self.error(f"require('{module}')", f"module '{module}' not found")]
         build = _BUILD.search(source)
         if build and not source.endswith("end\n"):
-            return [_error(module, "'end' expected near <eof>")]  # stored in part
+            return [self.error(module, "'end' expected near <eof>")]  # stored in part
         self.program = LuaProgram(build[1] if build else "")
         return []
 
-    def _value(self, expression: str) -> str:
+    def value(self, expression: str) -> str:
+        """Return what printing an expression prints."""
         match expression.strip():
             case "frame.FIRMWARE_VERSION":
                 return FIRMWARE
@@ -159,6 +185,7 @@ class FrameDevice:
                 return number
         return "nil"
 
-
-def _error(where: str, what: str) -> str:
-    return f'[string "{where[:40]}"]:1: {what}'
+    @staticmethod
+    def error(where: str, what: str) -> str:
+        """Return an error as Lua prints it."""
+        return f'[string "{where[:40]}"]:1: {what}'

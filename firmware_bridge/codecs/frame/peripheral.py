@@ -10,6 +10,7 @@ from firmware_bridge.codec import NEED_DATA, Incoming, _NeedData
 from firmware_bridge.codecs.frame.device import FIRMWARE, FrameDevice
 from firmware_bridge.codecs.frame.photo import CAPTURES
 from firmware_bridge.codecs.frame.picture import tile_of
+from firmware_bridge.codecs.frame.sdk import LONG_DATA, LONG_DATA_END
 from firmware_bridge.codecs.frame.wire import (
     BAD_PHOTO,
     BREAK,
@@ -131,6 +132,9 @@ class FramePeripheral:
         if self.device.wants_show:
             self.device.wants_show = False
             self._command(self._taken(), lambda _reply: None)
+        if self.device.photo is not None:
+            self.capture, self.device.photo = self.device.photo, None
+            self._command(TakePhoto(1), lambda _reply: None)
         program = self.device.program
         if program is not None:
             if program.build:
@@ -141,6 +145,8 @@ class FramePeripheral:
     def _receive(self, data: bytes) -> None:
         program = self.device.program
         if program is None:
+            if self.device.stores_data:
+                self._print(self.device.write(data.decode("utf-8", "replace")))
             return
         try:
             whole = program.buffer.add(data)
@@ -309,16 +315,26 @@ class FramePeripheral:
             self.device.battery = message.level  # said when it is asked for
         elif self.device.program is not None:
             self._event(message, now)
+        else:
+            self._prompt_event(message, now)
         return 0
 
-    def _event(self, message: Command | Event | Reply, now: float) -> None:
-        tap = bytes((DATA, From.TAP if self._ours else self.device.dialect.tap))
+    def _prompt_event(self, message: Command | Event | Reply, now: float) -> None:
+        """Say what functions of the maker's SDK say while no program runs."""
         match message:
-            case Gestured(Gesture.TAP):
-                self._say(tap)
-            case Gestured(Gesture.DOUBLE_TAP):
-                self._say(tap)
-                self._later.append((now + SECOND_TAP_S, tap))
+            case PhotoTaken(jpeg=jpeg):
+                room = self._max_packet - 2
+                parts = [jpeg[at : at + room] for at in range(0, len(jpeg), room)]
+                self._out += [bytes((DATA, LONG_DATA)) + part for part in parts]
+                self._out.append(bytes((DATA, LONG_DATA_END)) + str(len(parts)).encode())
+            case Gestured(gesture) if self.device.taps:
+                self._tap(From.SDK_TAP, gesture, now)
+
+    def _event(self, message: Command | Event | Reply, now: float) -> None:
+        match message:
+            case Gestured(Gesture.TAP | Gesture.DOUBLE_TAP as gesture):
+                code = From.TAP if self._ours else self.device.dialect.tap
+                self._tap(code, gesture, now)
             case MicrophoneChunk(frames=frames):
                 self._pieces(From.SOUND, b"".join(frames), (self._max_packet - 2) // 2 * 2)
             case PhotoTaken(jpeg=jpeg):
@@ -329,6 +345,13 @@ class FramePeripheral:
                 self._end_photo(BAD_PHOTO)
             case _:
                 raise LocalMisuse(f"a Frame never says {type(message).__name__}")
+
+    def _tap(self, code: int, gesture: Gesture, now: float) -> None:
+        """Say one tap, or two."""
+        tap = bytes((DATA, code))
+        self._say(tap)
+        if gesture is Gesture.DOUBLE_TAP:
+            self._later.append((now + SECOND_TAP_S, tap))
 
     def end_sound(self) -> None:
         """Say that the microphone has stopped."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from enum import Enum, auto
 from typing import Final
 
-from firmware_bridge.codecs.frame.program import BUILD_BYTES, FILE, START, Program
+from firmware_bridge.codecs.frame.program import BUILD_BYTES, FILE, MODULE, START, Program
 from firmware_bridge.codecs.frame.wire import BREAK, MIN_PROMPT, RESET, To, cut, upload
 from firmware_bridge.errors import LinkLost, LostReason
 
@@ -17,6 +17,8 @@ REST_S: Final = 0.2
 """Seconds after a break or reset, as in frame-ble."""
 _STOP: Final = (BREAK, RESET, BREAK)
 MAX_DETAIL: Final = 200
+BREAK_SIGNAL: Final = "break signal"
+"""End of what a program says when it is broken."""
 
 
 class _Step(Enum):
@@ -27,6 +29,14 @@ class _Step(Enum):
     STARTING = auto()
     UPLOADING = auto()
     RUNNING = auto()
+
+
+def is_error(text: str) -> bool:
+    """Return whether a text is an error that ends a program or a statement at the prompt: Lua
+    begins it with the place, unless a module could not be loaded.
+    """
+    loading = "module '" in text and ("not found" in text or "error loading" in text)
+    return text.startswith(("[string", MODULE)) or loading or text.endswith(BREAK_SIGNAL)
 
 
 class Startup:
@@ -117,7 +127,7 @@ class Startup:
 
     def printed(self, text: str, now: float, max_packet: int) -> None:
         """Process a text: a reply of the prompt, or an error."""
-        failed = text.startswith("[string")
+        failed = is_error(text) and not text.endswith(BREAK_SIGNAL)  # a late one of our breaks
         if self._step is _Step.UPLOADING:
             if text == self._awaited:
                 self._next_piece(now)

@@ -117,6 +117,8 @@ class Host:
         self.listening: tuple[int, int] | None = None
         self.receiver: Any = None
         self.tapped: Any = None
+        self.breaking = False
+        """Whether a break arrives while something is sent."""
         self._file = b""
 
     def battery(self):
@@ -128,6 +130,8 @@ class Host:
     def send(self, data):
         if len(data) > self.max_length():
             return b"string length is greater than max_length()"
+        if self.breaking:
+            return b"break signal"
         if not self._glasses.connected:
             return b"not connected"
         return self._glasses.notify(b"\x01" + data)

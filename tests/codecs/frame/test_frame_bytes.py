@@ -6,7 +6,7 @@ from hypothesis import given, settings, strategies as st
 from firmware_bridge.codecs.frame import wire
 from firmware_bridge.codecs.frame.jobs import MAX_JOBS
 from firmware_bridge.codecs.frame.picture import PAGE_BYTES, STRIP_BYTES, sprites_of, tile_of
-from firmware_bridge.codecs.frame.program import FILE, program
+from firmware_bridge.codecs.frame.program import FILE, START, program
 from firmware_bridge.errors import CommandRefused, LocalMisuse, LostReason, RemoteViolation
 from firmware_bridge.messages import (
     AudioFormat,
@@ -372,12 +372,54 @@ def test_commands_without_end_are_refused():
             pair.central.send(Ping(), pair.now)
 
 
-def test_a_program_that_ends_ends_the_connection():
+@pytest.mark.parametrize(
+    "text",
+    [
+        '[string "require"]:1: out of memory',
+        "glassd_app.lua:7: out of memory",
+        "glassd_app:7: out of memory",
+        "main.lua:1: break signal",
+    ],
+)
+def test_a_program_that_ends_ends_the_connection(text):
     pair = greeted()
-    pair.tell(b'[string "glassd_app"]:7: out of memory')
+    pair.tell(text.encode())
     pair.run()
     assert pair.lost.reason is LostReason.PROTOCOL
-    assert "out of memory" in str(pair.lost)
+    assert text in str(pair.lost)
+
+
+@pytest.mark.parametrize("text", ["Error in photo: glassd_app:7: asleep", "hello", "1", ""])
+def test_other_texts_end_nothing(text):
+    pair = greeted()
+    pair.tell(text.encode() or b" ")
+    pair.run()
+    assert pair.ask(PAGE) == Done(drawn=10)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "module 'glassd_app' not found:\n\tno field package.preload['glassd_app']",
+        "error loading module 'glassd_app' from file 'glassd_app.lua':\n\tglassd_app.lua:1: near",
+    ],
+)
+def test_a_module_that_cannot_be_loaded_is_uploaded_without_a_pause(text):
+    pair = FramePair()
+    error = pair.device.error
+    pair.device.error = lambda where, what: text if "require" in where else error(where, what)
+    assert isinstance(pair.greet(), GlassesInfo)
+    assert pair.now < 104.5
+
+
+def test_a_late_break_is_no_reason_to_upload():
+    device = equipped()
+    device.stop()
+    pair = FramePair(device)
+    pair.run(until=lambda: START.encode() in pair.said, for_s=10)
+    pair.tell(b'[string "other"]:1: break signal')
+    assert isinstance(pair.greet(), GlassesInfo)
+    assert not pair.central.startup.uploaded
 
 
 def test_a_file_stored_in_part_is_uploaded_again():

@@ -5,8 +5,17 @@ mind. Programs of other hosts differ; ours is the same on all glasses.
 import pytest
 
 from firmware_bridge.codecs.frame.device import FrameDevice, FrameDialect, LuaProgram
+from firmware_bridge.codecs.frame.wire import Capture
 from firmware_bridge.errors import RemoteViolation
-from firmware_bridge.messages import Done, Gesture, Gestured, GlassesInfo, ShowPage, TextLine
+from firmware_bridge.messages import (
+    Done,
+    Gesture,
+    Gestured,
+    GlassesInfo,
+    PhotoTaken,
+    ShowPage,
+    TextLine,
+)
 from firmware_bridge.sim.frame.quirks import QUIRKS, dialect
 from firmware_bridge.sim.quirks import choose
 from tests.codecs.frame.pair import FramePair
@@ -114,3 +123,82 @@ def test_the_first_value_of_each_quirk_is_what_frame_msg_does():
         "running": "nothing",
     }
     assert dialect([]) == (FrameDialect(), "nothing")
+
+
+def test_each_quirk_changes_one_thing():
+    assert dialect(["tap=04"])[0] == FrameDialect(tap=4)
+    assert dialect(["sprite=older"])[0] == FrameDialect(compress_byte=False)
+    assert dialect(["acknowledgement=none"])[0] == FrameDialect(acknowledges=False)
+    assert dialect(["running=glassd"]) == (FrameDialect(), "glassd")
+
+
+# ------------------------------------------------------------------ the maker's SDK (§8)
+
+JPEG = b"\xff\xd8" + bytes(300)
+
+
+def test_the_sdk_stores_its_functions_as_a_file():
+    pair = FramePair()
+    for text, printed in (
+        (b'frame.file.mkdir("lib-1a");print("c")', b"c"),
+        (b"print(prntLng ~= nil)", b"false"),
+        (b'r=frame.file.open("/lib-1a/prntLng.lua","read");print("o");r:close()', None),
+        (b'w=frame.file.open("/lib-1a/prntLng.lua","write");print("o")', b"o"),
+        (b'frame.bluetooth.receive_callback((function(d)w:write(d)end));print("c")', b"c"),
+        (b"\x01function prntLng(stringToPrint)", b""),
+        (b"\x01 end", b""),
+        (b'w:close();print("c")', b"c"),
+        (b'frame.bluetooth.receive_callback(nil);print("c")', b"c"),
+        (b'require("lib-1a/prntLng");print("l")', b"l"),
+        (b"print(prntLng ~= nil)", b"true"),
+        (b"prntLng(tostring(frame.battery_level()))", b"87.0"),
+        (b'frame.file.remove("/lib-1a/prntLng.lua");print("d")', b"d"),
+    ):
+        said = said_to(pair, text)
+        pair.now += 1
+        if printed is None:
+            assert said[0].startswith(b"[string"), text
+        else:
+            assert said == ([printed] if printed else []), text
+    assert pair.device.files == {}
+
+
+def test_a_photo_of_the_sdk_comes_in_parts_with_their_count():
+    """§8: after 01: 01 a part, 02 the end with the number of parts in decimal."""
+    pair = FramePair(max_packet=102)
+    asked = b"cameraCaptureAndSend('MEDIUM',1,'SPOT',512,-20)"
+    assert said_to(pair, asked) == []
+    assert pair.glasses.capture == Capture(2, 512, -20)
+    pair.event(PhotoTaken(0, JPEG))
+    packets = pair.glasses.packets_to_send(pair.now)
+    assert [packet[:2] for packet in packets[:-1]] == [b"\x01\x01"] * 4
+    assert b"".join(packet[2:] for packet in packets[:-1]) == JPEG
+    assert packets[-1] == b"\x01\x024"
+
+
+def test_a_tap_of_the_sdk_is_04_while_it_wants_taps():
+    pair = FramePair()
+    pair.event(Gestured(Gesture.TAP))
+    assert pair.glasses.packets_to_send(pair.now) == []
+    on = rb"function on_tap();frame.bluetooth.send('\x04');end;frame.imu.tap_callback(on_tap)"
+    on += b";print(0)"
+    assert said_to(pair, on) == [b"0"]
+    pair.event(Gestured(Gesture.TAP))
+    assert pair.glasses.packets_to_send(pair.now) == [b"\x01\x04"]
+    assert said_to(pair, b"frame.imu.tap_callback(nil)") == []
+    pair.event(Gestured(Gesture.TAP))
+    assert pair.glasses.packets_to_send(pair.now) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"cameraCaptureAndSend('BEST',1,'SPOT',512,0)",
+        b"cameraCaptureAndSend('MEDIUM',1,'SPOT',9999,0)",
+        b'require("lib-0/nothing");print("l")',
+        b'frame.file.remove("nothing");print("d")',
+    ],
+)
+def test_what_the_sdk_cannot_have_is_an_error(text):
+    (printed,) = said_to(FramePair(), text)
+    assert printed.startswith(b"[string")

@@ -375,8 +375,10 @@ def test_a_break_is_said_by_a_program_and_not_by_the_prompt(pair):
 
 
 def test_a_reset_is_only_seen_by_the_prompt(pair):
+    pair.device.lines.append(TextLine(0, "drawn"))
     pair.glasses.receive_packet(b"\x04", pair.now)
     assert pair.device.program is not None
+    assert pair.device.dirty, "nothing happened"
     pair.glasses.receive_packet(b"\x03", pair.now)
     pair.glasses.receive_packet(b"\x04", pair.now)
     assert pair.device.program is None

@@ -239,6 +239,13 @@ def test_without_a_central_the_program_lives_on(pair):
     assert again.central.startup.uploaded is False
 
 
+def test_a_break_ends_the_program_also_while_it_sends(pair):
+    pair.host.breaking = True
+    pair.glasses.tap()
+    pair.run()
+    assert not pair.glasses.runs
+
+
 @pytest.mark.parametrize(
     "packet",
     [
