@@ -1,5 +1,5 @@
-"""Text width on a lens: from committed tables that sim/make_metrics.py generates, and from the
-ranges of characters that a family draws itself (`display.glyphs`).
+"""Text width on a lens: from committed tables (sim/make_metrics.py generates those of our own
+fonts), and from the ranges of characters that a family draws itself (`display.glyphs`).
 """
 
 import json
@@ -13,7 +13,13 @@ from typing import Final, NamedTuple
 
 from msgspec import Struct
 
-_TABLES: Final = MappingProxyType({"lens-22": "metrics_lens22.json", "g1-21": "metrics_g1_21.json"})
+_TABLES: Final = MappingProxyType(
+    {
+        "lens-22": "metrics_lens22.json",
+        "g1-21": "metrics_g1_21.json",
+        "frame": "metrics_frame.json",
+    }
+)
 _RANGE: Final = re.compile(r"([0-9a-f]{1,6})-([0-9a-f]{1,6}):([1-9][0-9]{0,2})")
 
 

@@ -115,6 +115,8 @@ class Model(Struct, frozen=True):
     `arms` is set for glasses with two radios: advertised name → (pair id, side), None for other
     names. Their codec exchanges `Sided` packets.
 
+    `hello_s`: seconds for the answer to `Hello`.
+
     `simulator` is the package that simulates it: `parts(model, quirks)` in its `glasses.py`,
     `QUIRKS` in its `quirks.py`; "" for glasses that speak the reference profile.
     """
@@ -130,6 +132,7 @@ class Model(Struct, frozen=True):
     font: str | None = None
     arms: Callable[[str], tuple[str, Side] | None] | None = None
     pairing: Pairing = Pairing.JUST_WORKS
+    hello_s: float = 5.0
     quirks: tuple[Quirk, ...] = ()
     simulator: str = ""
     proofs: tuple[Proof, ...] = ()

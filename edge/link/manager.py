@@ -286,7 +286,8 @@ class LinkManager:
             self._tap(self._clock.boot(), Passing.CONNECTED, (found.entry, found.transport))
 
     async def _use(self, driver: Driver[Any], found: FoundGlasses, step: Deadline) -> None:
-        info = await driver.request(Hello(name="glassd", version=self._version), timeout_s=HELLO_S)
+        hello = Hello(name="glassd", version=self._version)
+        info = await driver.request(hello, timeout_s=found.entry.hello_s)
         if not isinstance(info, GlassesInfo):
             detail = "the glasses did not answer our greeting with who they are"
             raise LinkLost(LostReason.PROTOCOL, detail)

@@ -11,8 +11,9 @@ from typing import Any, Final, TypeVar
 from PIL import Image
 
 from firmware_bridge.messages import MAX_LINES, ShowPage, TextLine, Tile, UpdatePage
+from firmware_bridge.metrics import metrics_for
 from firmware_bridge.pixels import braille, unpack
-from firmware_bridge.sim.font import BASELINE, LINE_HEIGHT, NAME, SIZES, LensFont
+from firmware_bridge.sim.font import NAME, SIZES, LensFont
 
 TERMINAL_COLUMNS: Final = 100
 
@@ -43,7 +44,10 @@ class SimLens:
     ) -> None:
         self.width, self.height, self.bpp, self.rows = width, height, bpp, lines
         self._margin = margin
-        self._font = LensFont(SIZES.get(font, SIZES[NAME]), glyphs)
+        known = font if font in SIZES else NAME
+        self._font = LensFont(SIZES[known], glyphs)
+        rows = metrics_for(known)
+        self._line_height, self._baseline = rows.line_height, rows.baseline
         self._image = Image.new("L", (width, height))
         self._over: tuple[Image.Image, tuple[TextLine, ...]] | None = None
         self._lines: tuple[TextLine, ...] = ()
@@ -68,7 +72,8 @@ class SimLens:
             return None
         rows = {line.row for line in change.lines}
         for row in rows:
-            self._image.paste(0, (0, row * LINE_HEIGHT, self.width, (row + 1) * LINE_HEIGHT))
+            top, height = row * self._line_height, self._line_height
+            self._image.paste(0, (0, top, self.width, top + height))
         clipped = sum(not self._put_tile(tile) for tile in change.tiles)
         clipped += self._put_lines(self._image, change.lines)
         kept = tuple(line for line in self._lines if line.row not in rows)
@@ -156,9 +161,8 @@ class SimLens:
         if line.row >= self.rows:
             return False
         x = self._margin + line.x
-        self._font.draw(
-            image, line.text, x, line.row * LINE_HEIGHT + BASELINE, aliased=self.bpp == 1
-        )
+        baseline = line.row * self._line_height + self._baseline
+        self._font.draw(image, line.text, x, baseline, aliased=self.bpp == 1)
         return x + self._font.width(line.text) <= self.width - self._margin
 
     def _put_tile(self, tile: Tile) -> bool:

@@ -150,10 +150,13 @@ class PeripheralSession:
                 self._codec.receive_packet(packet, time.monotonic())
             except RemoteViolation as violation:
                 log.warning("the central sent invalid data: %s", violation)
-            while (incoming := self._codec.next_event()) is not NEED_DATA:
-                self._handle(incoming)
+            self._take()
             self._work.set()
         self._over.set()
+
+    def _take(self) -> None:
+        while (incoming := self._codec.next_event()) is not NEED_DATA:
+            self._handle(incoming)
 
     async def _write(self) -> None:
         while True:
@@ -166,7 +169,15 @@ class PeripheralSession:
                 async with timeout(None if due is None else max(0.0, due - time.monotonic())):
                     await self._work.wait()
             except TimeoutError:
-                self._codec.handle_timer(time.monotonic())
+                self._on_timer()
+
+    def _on_timer(self) -> None:
+        """Let the codec do what is due: it may also take packets that it kept."""
+        try:
+            self._codec.handle_timer(time.monotonic())
+        except RemoteViolation as violation:
+            log.warning("the central sent invalid data: %s", violation)
+        self._take()
 
     def tell(self, event: Event) -> bool:
         """Queue an event. False if the central has stopped reading and there is no room."""

@@ -1,0 +1,1 @@
+"""Brilliant Labs Frame: wire facts, program, codec of both roles."""

@@ -1,0 +1,364 @@
+"""Brilliant Labs Frame, central role: our program on the glasses is found or uploaded, then
+messages become its messages, one packet at a time.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Final, Literal
+
+from msgspec.structs import replace
+
+from firmware_bridge.codec import NEED_DATA, Incoming, _NeedData
+from firmware_bridge.codecs.frame.jobs import Job, JobQueue
+from firmware_bridge.codecs.frame.page import page_job
+from firmware_bridge.codecs.frame.photo import CAPTURES, PhotoIn
+from firmware_bridge.codecs.frame.program import Program, program
+from firmware_bridge.codecs.frame.startup import Startup, is_error
+from firmware_bridge.codecs.frame.wire import (
+    CARRIED_OUT,
+    DATA,
+    RATES,
+    REFUSED,
+    From,
+    To,
+    capture_bytes,
+)
+from firmware_bridge.errors import CommandRefused, LinkLost, LostReason, RemoteViolation, Violation
+from firmware_bridge.messages import (
+    MAX_CHUNK_BYTES,
+    AudioFormat,
+    BatteryChanged,
+    ClearPage,
+    Command,
+    Done,
+    Event,
+    Failed,
+    Gesture,
+    Gestured,
+    GlassesInfo,
+    Hello,
+    MicrophoneChunk,
+    Ping,
+    Reply,
+    SetBrightness,
+    ShowPage,
+    StartMicrophone,
+    StopMicrophone,
+    TakePhoto,
+    UpdatePage,
+)
+from firmware_bridge.packets import MIN_PACKET, clamp_packet
+
+MODEL_ID: Final = "Frame"
+BATTERY_EVERY_S: Final = 60.0
+SAME_TAP_S: Final = 0.04
+"""A tap this soon after another is the same one, as in frame-msg."""
+TAPS_S: Final = 0.3
+"""Taps within this time are one gesture, as in frame-msg."""
+BURST_S: Final = 1.0
+"""Taps without end are a gesture each second."""
+MAX_PRINTED: Final = 200
+
+
+class FrameCodec:
+    """One connection; implements `Codec[bytes]` in the central role. Used once.
+
+    Commands wait until the program runs. `width` measures text on the lens.
+    """
+
+    def __init__(
+        self,
+        *,
+        width: Callable[[str], float],
+        max_packet: int = MIN_PACKET,
+        app: Program | None = None,
+    ) -> None:
+        self._width = width
+        self._max_packet = clamp_packet(max_packet)
+        self.startup = Startup(app or program())
+        self._begun = False
+        self._greeting = 0
+        self._jobs = JobQueue(self._ended)
+        self._inbox: deque[Incoming] = deque()
+        self._number = 0
+        self._page: ShowPage | None = None
+        self._pages = 0
+        self._problem = ""
+        self._dead = ""
+        self._battery: BatteryChanged | None = None
+        self._battery_at: float | None = None
+        self._taps: list[float] = []
+        self._photo: PhotoIn | None = None
+        self._stream: int | None = None
+        self._chunks = 0
+        self._half_sample = b""
+
+    def set_max_packet(self, size: int) -> None:
+        """Set the packet size (ATT MTU − 3)."""
+        self._max_packet = clamp_packet(size)
+
+    # -------------------------------------------------------------- in
+
+    def receive_packet(self, packet: bytes, now: float) -> None:
+        """Process one packet. Raises nothing but `RemoteViolation`."""
+        if not packet:
+            raise RemoteViolation(Violation.TRUNCATED, "an empty packet")
+        if packet[0] != DATA:
+            self._printed(packet.decode("utf-8", "replace")[:MAX_PRINTED], now)
+        elif packet in (CARRIED_OUT, REFUSED):
+            self._acknowledged(now, refused=packet == REFUSED)
+        elif len(packet) < 2:
+            raise RemoteViolation(Violation.TRUNCATED, "a data packet without a code")
+        else:
+            self._data(packet[1], packet[2:], now)
+
+    def _printed(self, text: str, now: float) -> None:
+        if not self.startup.running:
+            self.startup.printed(text, now, self._max_packet)
+        elif is_error(text):
+            self._dead = f"the program on the glasses ended: {text}"
+        else:
+            self._problem = text
+
+    def _acknowledged(self, now: float, *, refused: bool) -> None:
+        if self.startup.running:
+            self._jobs.acknowledged((self._problem or "no reason given") if refused else None)
+            self._problem = ""
+        else:
+            self.startup.acknowledged()
+            self._started(now)
+
+    def _data(self, code: int, data: bytes, now: float) -> None:
+        if code == From.INFO:
+            self._informed(data, now)
+        elif not self.startup.running:
+            return  # of another program, which ends soon
+        elif code in (From.SOUND, From.SOUND_END):
+            self._sound(code, data)
+        elif code in (From.PHOTO, From.PHOTO_END):
+            self._photo_part(code, data, now)
+        elif code in (From.TAP, From.SDK_TAP):
+            self._tap(now)
+        elif code == From.BATTERY:
+            self._battery_level(data)
+        elif code == From.SHOWN:
+            self._jobs.answered(From.SHOWN, data)
+        else:
+            raise RemoteViolation(Violation.UNKNOWN_FRAME, f"data {code:02X}")
+
+    def _informed(self, data: bytes, now: float) -> None:
+        if not data:
+            raise RemoteViolation(Violation.TRUNCATED, "a program that says nothing about itself")
+        if self.startup.running:
+            return  # the same once more
+        self.startup.informed(data, now)
+        self._started(now)
+
+    def _started(self, now: float) -> None:
+        """Begin to work if the program runs now."""
+        if self.startup.running:
+            self._battery_at = now + BATTERY_EVERY_S
+            self._tell_battery(self.startup.battery)
+            self._greet()
+
+    def _greet(self) -> None:
+        if self._greeting and self.startup.running:
+            known = GlassesInfo(MODEL_ID, self.startup.firmware, "", {}, {})
+            self._inbox.append(Incoming(known, re=self._greeting))
+            self._greeting = 0
+
+    def _sound(self, code: int, data: bytes) -> None:
+        if self._stream is None or code == From.SOUND_END:
+            return  # what was still to come after the end, or the end
+        if len(data) > MAX_CHUNK_BYTES - 1:
+            raise RemoteViolation(Violation.OVERSIZED, f"{len(data)} bytes of sound")
+        pcm = self._half_sample + data
+        even = len(pcm) // 2 * 2
+        self._half_sample = pcm[even:]
+        if even:
+            self._tell(MicrophoneChunk(self._stream, self._chunks, (pcm[:even],)))
+            self._chunks += 1
+
+    def _photo_part(self, code: int, data: bytes, now: float) -> None:
+        photo = self._photo
+        if photo is None:
+            return  # given up
+        if code == From.PHOTO:
+            result: Event | None = photo.add(data, now)
+        else:
+            result = photo.end(data, self._problem)
+        if result is not None:
+            self._photo, self._problem = None, ""
+            self._tell(result)
+
+    def _tap(self, now: float) -> None:
+        self._count_taps(now)
+        if not self._taps or now - self._taps[-1] >= SAME_TAP_S:
+            self._taps.append(now)
+
+    def _taps_end(self) -> float | None:
+        """The time when the taps so far are a gesture, or None."""
+        if not self._taps:
+            return None
+        return min(self._taps[-1] + TAPS_S, self._taps[0] + BURST_S)
+
+    def _count_taps(self, now: float) -> None:
+        end = self._taps_end()
+        if end is not None and now >= end:
+            double, self._taps = len(self._taps) > 1, []
+            self._tell(Gestured(Gesture.DOUBLE_TAP if double else Gesture.TAP))
+
+    def _battery_level(self, data: bytes) -> None:
+        if not data or data[0] > 100:
+            raise RemoteViolation(Violation.BAD_MESSAGE, f"battery {data.hex()}")
+        self._jobs.answered(From.BATTERY, data)
+        self._tell_battery(data[0])
+
+    def _tell_battery(self, level: int) -> None:
+        known = BatteryChanged(level)
+        if known != self._battery:
+            self._battery = known
+            self._tell(known)
+
+    def _tell(self, event: Event) -> None:
+        self._inbox.append(Incoming(event))
+
+    def next_event(self) -> Incoming | Literal[_NeedData.NEED_DATA]:
+        """Return the next answer or event."""
+        return self._inbox.popleft() if self._inbox else NEED_DATA
+
+    # -------------------------------------------------------------- out
+
+    def send(self, message: Command | Event | Reply, now: float, *, re: int | None = None) -> int:  # noqa: ARG002 - the contract's
+        """Start a command. Raises `CommandRefused` if impossible, `LocalMisuse` if too many."""
+        if not isinstance(message, Command):
+            raise CommandRefused("unsupported", f"a central never says {type(message).__name__}")
+        if isinstance(message, Hello):
+            self._number += 1
+            self._greeting = self._number
+            self._greet()
+            return self._number
+        job = self._job(message)
+        job.number, job.command = self._number + 1, message
+        self._jobs.add(job)
+        self._number += 1
+        self._remember(message, now)
+        return job.number
+
+    def _job(self, command: Command) -> Job:
+        """Return the messages of a command. Raises `CommandRefused`."""
+        match command:
+            case ShowPage():
+                return self._show(command)
+            case UpdatePage():
+                return self._show(self._whole(command))
+            case ClearPage():
+                return self._show(ShowPage("", lines=()))
+            case Ping():
+                return _one(To.BATTERY, answer=From.BATTERY)
+            case StartMicrophone(_, AudioFormat.PCM16, rate) if rate in RATES:
+                self._check_stream(command)
+                return _one(To.LISTEN, bytes((RATES.index(rate) + 1,)))
+            case StartMicrophone():
+                raise CommandRefused("unsupported", "the microphone speaks pcm16, 8 or 16 kHz")
+            case StopMicrophone():
+                self._check_stream(command)
+                return _one(To.LISTEN, b"\0")
+            case TakePhoto(size=size):
+                if self._photo is not None:
+                    raise CommandRefused("busy", f"photo {self._photo.number} is being taken")
+                return _one(To.CAPTURE, capture_bytes(CAPTURES[size]))
+            case SetBrightness(level=int(level)):
+                return _one(To.BRIGHTNESS, bytes(((level + 12) // 25,)))
+        raise CommandRefused("unsupported", f"Frame has no {type(command).__name__}")
+
+    def _show(self, page: ShowPage) -> Job:
+        self._pages = (self._pages + 1) % 65536
+        return page_job(page, self._pages, self._width)
+
+    def _whole(self, update: UpdatePage) -> ShowPage:
+        """Return the page with the update applied: showing replaces all that was on the lens."""
+        page = self._page
+        if page is None or (page.scene, page.page) != (update.scene, update.page):
+            detail = f"{update.scene!r} page {update.page} is not on the lens"
+            raise CommandRefused("no_scene", detail)
+        rows = {line.row for line in update.lines}
+        kept = tuple(line for line in page.lines if line.row not in rows)
+        return replace(page, lines=kept + update.lines, tiles=page.tiles + update.tiles)
+
+    def _check_stream(self, command: StartMicrophone | StopMicrophone) -> None:
+        if isinstance(command, StartMicrophone) and self._stream is not None:
+            raise CommandRefused("busy", f"microphone stream {self._stream} is open")
+        if isinstance(command, StopMicrophone) and self._stream != command.stream:
+            raise CommandRefused("no_stream", f"microphone stream {command.stream} is not open")
+
+    def _remember(self, command: Command, now: float) -> None:
+        match command:
+            case ShowPage():
+                self._page = command
+            case UpdatePage():
+                self._page = self._whole(command)
+            case ClearPage():
+                self._page = None
+            case StartMicrophone(stream):
+                self._stream, self._chunks, self._half_sample = stream, 0, b""
+            case StopMicrophone():
+                self._stream = None
+            case TakePhoto(photo):
+                self._photo = PhotoIn(photo, now)
+
+    def _ended(self, job: Job, reply: Reply) -> None:
+        """Pass on the reply; forget what the glasses refused to begin."""
+        if isinstance(reply, Failed):
+            match job.command:
+                case TakePhoto():
+                    self._photo = None
+                case StartMicrophone():
+                    self._stream = None
+        if job.number:
+            self._inbox.append(Incoming(reply, re=job.number))
+
+    def packets_to_send(self, now: float) -> list[bytes]:
+        """Return the packets to send now: one, unless the program is being stopped."""
+        if not self._begun:
+            self._begun = True
+            self.startup.begin(now, self._max_packet)
+        if not self.startup.running:
+            return self.startup.emit()
+        return self._jobs.emit(now, self._max_packet)
+
+    def backlog(self) -> int:
+        """Bytes not yet sent, or sent and not yet acknowledged."""
+        return self._jobs.backlog()
+
+    # -------------------------------------------------------------- time
+
+    def next_timer(self) -> float | None:
+        """The time when `handle_timer` must be called, or None."""
+        due = [self.startup.due(), self._jobs.due(), self._battery_at]
+        due.append(self._taps_end())
+        due.append(self._photo.due if self._photo is not None else None)
+        due.append(0.0 if self._dead else None)
+        return min((moment for moment in due if moment is not None), default=None)
+
+    def handle_timer(self, now: float) -> None:
+        """Do what is due. Raises `LinkLost` if the program does not answer, start, or go on."""
+        if self._dead:
+            raise LinkLost(LostReason.PROTOCOL, self._dead)
+        self.startup.timer(now, self._max_packet)
+        self._jobs.timer(now)
+        self._count_taps(now)
+        if self._photo is not None and now >= self._photo.due:
+            photo, self._photo = self._photo, None
+            self._tell(photo.failed("the glasses sent nothing of it for long"))
+        if self._battery_at is not None and now >= self._battery_at:
+            self._battery_at = now + BATTERY_EVERY_S
+            self._jobs.add(_one(To.BATTERY, answer=From.BATTERY))
+
+
+def _one(code: To, payload: bytes = b"", *, answer: From | None = None) -> Job:
+    return Job(deque([(code, payload)]), answer=answer, judge=_answered if answer else None)
+
+
+def _answered(answer: bytes | None) -> Reply:
+    return Done() if answer is not None else Failed("interrupted", "the glasses said nothing")

@@ -1,0 +1,29 @@
+"""The program of the glasses (glassd_app.lua): its text as it is uploaded, and its version."""
+
+import zlib
+from functools import cache
+from pathlib import Path
+from typing import Final, NamedTuple
+
+MODULE: Final = "glassd_app"
+FILE: Final = f"{MODULE}.lua"
+START: Final = f"require('{MODULE}')"
+BUILD_BYTES: Final = 8
+_PLACEHOLDER: Final = "@BUILD@"
+
+
+class Program(NamedTuple):
+    """`build` is computed from the text: another text has another one."""
+
+    text: str
+    build: str
+
+
+@cache
+def program() -> Program:
+    """Read the program, without the comments and the indentation that people need."""
+    source = Path(__file__).with_name(FILE).read_text(encoding="utf-8")
+    lines = (line.strip() for line in source.splitlines())
+    text = "\n".join(line for line in lines if line and not line.startswith("--")) + "\n"
+    build = f"{zlib.crc32(text.encode()):08x}"
+    return Program(text.replace(_PLACEHOLDER, build), build)

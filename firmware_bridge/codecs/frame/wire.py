@@ -1,0 +1,286 @@
+"""Bytes of Brilliant Labs Frame: packets, messages of the program on the glasses, prompt.
+
+Sources: Frame's firmware (frame-codebase), and the host packages frame-ble 1.1.1 and frame-msg
+5.2.1, whose framing and layouts the program on the glasses keeps where they have one.
+"""
+
+import struct
+from collections.abc import Iterator
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+from firmware_bridge.errors import RemoteViolation, Violation
+
+SERVICE_UUID: Final = "7a230001-5475-a6a4-654c-8431f6ad49c4"
+RX_UUID: Final = "7a230002-5475-a6a4-654c-8431f6ad49c4"
+TX_UUID: Final = "7a230003-5475-a6a4-654c-8431f6ad49c4"
+
+WIDTH: Final = 640
+HEIGHT: Final = 400
+LINE_HEIGHT: Final = 60
+"""Pixels from one line to the next, as in the maker's SDK (frame-sdk 1.2.4)."""
+LINES: Final = HEIGHT // LINE_HEIGHT
+SPACING: Final = 4
+"""Pixels between two characters; the default of every host."""
+WHITE: Final = 1
+
+DATA: Final = 0x01
+"""First byte of a packet for the program, or from it; other packets are text."""
+BREAK: Final = b"\x03"
+RESET: Final = b"\x04"
+MAX_MESSAGE: Final = 0xFFFF
+CARRIED_OUT: Final = bytes((DATA, 0))
+REFUSED: Final = bytes((DATA, 1))
+
+RATES: Final = (8000, 16000)
+"""Sound in Hz; the number of a rate, from 1, is its place here. 0 switches the microphone off."""
+BAD_PHOTO: Final = 0xFFFFFFFF
+"""Length in the end of a photo that could not be taken."""
+
+
+class To(IntEnum):
+    """Codes of messages to the program."""
+
+    TEXT = 0x0A
+    CAPTURE = 0x0D
+    SPRITE = 0x20
+    PLACE = 0x21
+    SHOW = 0x22
+    LISTEN = 0x30
+    BATTERY = 0x31
+    BRIGHTNESS = 0x32
+    HELLO = 0x33
+
+
+class From(IntEnum):
+    """Codes of data from the program. `SDK_TAP`: as programs of the maker's SDK send it."""
+
+    SDK_TAP = 0x04
+    SOUND = 0x05
+    SOUND_END = 0x06
+    PHOTO = 0x07
+    PHOTO_END = 0x08
+    TAP = 0x09
+    MOTION = 0x0A
+    BATTERY = 0x0C
+    INFO = 0x40
+    SHOWN = 0x41
+
+
+# ------------------------------------------------------------------ framing
+
+
+def cut(code: int, payload: bytes, max_packet: int) -> Iterator[bytes]:
+    """Yield the packets of one message: the first has the length of the payload."""
+    room = max_packet - 4
+    yield bytes((DATA, code)) + len(payload).to_bytes(2, "big") + payload[:room]
+    step = max_packet - 2
+    for at in range(room, len(payload), step):
+        yield bytes((DATA, code)) + payload[at : at + step]
+
+
+class MessageBuffer:
+    """Joins the packets of messages, each code by itself, as the program does."""
+
+    def __init__(self, limit: int = MAX_MESSAGE) -> None:
+        self._limit = limit
+        self._parts: dict[int, tuple[int, bytearray]] = {}
+
+    def add(self, data: bytes) -> tuple[int, bytes] | None:
+        """Take a packet without its first byte; return code and payload of a whole message.
+        Raises `RemoteViolation`, which drops what arrived of it.
+        """
+        if not data:
+            raise RemoteViolation(Violation.TRUNCATED, "a data packet without a code")
+        code = data[0]
+        size, joined = self._parts.pop(code, (-1, bytearray()))
+        if size < 0:
+            if len(data) < 3:
+                raise RemoteViolation(Violation.TRUNCATED, f"{code:02X} without its length")
+            size, piece = int.from_bytes(data[1:3], "big"), data[3:]
+            if size > self._limit:
+                raise RemoteViolation(Violation.OVERSIZED, f"{code:02X} of {size} bytes")
+        else:
+            piece = data[1:]
+        joined += piece
+        if len(joined) > size:
+            raise RemoteViolation(Violation.OVERSIZED, f"{code:02X}: more than {size} bytes")
+        if len(joined) < size:
+            self._parts[code] = size, joined
+            return None
+        return code, bytes(joined)
+
+    def clear(self) -> None:
+        """Drop what has arrived in part."""
+        self._parts.clear()
+
+
+# ------------------------------------------------------------------ payloads
+
+
+class PlainText(NamedTuple):
+    """Text at a place, from 1, in a colour of the palette."""
+
+    x: int
+    y: int
+    text: str
+    colour: int = WHITE
+    spacing: int = SPACING
+
+
+class Sprite(NamedTuple):
+    """A picture of 1, 2 or 4 bits. `palette`: red, green, blue of each colour. Rows of `pixels`
+    follow each other without padding, the first pixel in the highest bits.
+    """
+
+    width: int
+    height: int
+    bpp: int
+    palette: bytes
+    pixels: bytes
+
+
+class Place(NamedTuple):
+    """Where a sprite is drawn, from 1. `code`: of the sprite's message."""
+
+    code: int
+    x: int
+    y: int
+    offset: int = 0
+
+
+class Capture(NamedTuple):
+    """A photo: `quality` 0 (very low) to 4 (very high), `resolution` its width and height."""
+
+    quality: int = 4
+    resolution: int = 512
+    pan: int = 0
+    raw: bool = False
+
+
+_TEXT: Final = struct.Struct(">HHBB")
+_SPRITE: Final = struct.Struct(">HHBBB")
+_OLD_SPRITE: Final = struct.Struct(">HHBB")
+_PLACE: Final = struct.Struct(">BHHB")
+_CAPTURE: Final = struct.Struct(">BHHB")
+
+
+def text_bytes(text: PlainText) -> bytes:
+    return _TEXT.pack(text.x, text.y, text.colour, text.spacing) + text.text.encode()
+
+
+def read_text(payload: bytes) -> PlainText:
+    """Raises `RemoteViolation`."""
+    x, y, colour, spacing = _unpack(_TEXT, payload)
+    if not (1 <= x <= WIDTH and 1 <= y <= HEIGHT and colour <= 15):
+        raise RemoteViolation(Violation.BAD_MESSAGE, f"text at {x}, {y} in colour {colour}")
+    return PlainText(x, y, payload[_TEXT.size :].decode("utf-8", "replace"), colour, spacing)
+
+
+def sprite_bytes(sprite: Sprite) -> bytes:
+    colours = len(sprite.palette) // 3
+    head = _SPRITE.pack(sprite.width, sprite.height, 0, sprite.bpp, colours)
+    return head + sprite.palette + sprite.pixels
+
+
+def read_sprite(payload: bytes, *, compress_byte: bool = True) -> Sprite:
+    """Read a sprite. `compress_byte`: the form with a byte that says whether it is compressed.
+    Raises `RemoteViolation`; compressed ones too.
+    """
+    if compress_byte:
+        width, height, compressed, bpp, colours = _unpack(_SPRITE, payload)
+        start = _SPRITE.size
+    else:
+        width, height, bpp, colours = _unpack(_OLD_SPRITE, payload)
+        compressed, start = 0, _OLD_SPRITE.size
+    pixels = payload[start + 3 * colours :]
+    palette = payload[start : start + 3 * colours]
+    if compressed or bpp not in (1, 2, 4) or not 0 < colours <= 1 << bpp:
+        raise RemoteViolation(
+            Violation.BAD_MESSAGE,
+            f"a sprite of {bpp} bits and {colours} colours, compressed {compressed}",
+        )
+    if not (0 < width <= WIDTH and 0 < height <= HEIGHT) or len(palette) < 3 * colours:
+        raise RemoteViolation(Violation.BAD_MESSAGE, f"a sprite of {width} × {height}")
+    if len(pixels) != (width * height * bpp + 7) // 8:
+        raise RemoteViolation(
+            Violation.TRUNCATED, f"{len(pixels)} bytes of pixels, {width} × {height}"
+        )
+    return Sprite(width, height, bpp, palette, pixels)
+
+
+def place_bytes(place: Place) -> bytes:
+    return _PLACE.pack(*place)
+
+
+def read_place(payload: bytes) -> Place:
+    """Raises `RemoteViolation`."""
+    place = Place(*_unpack(_PLACE, payload))
+    if not (1 <= place.x <= WIDTH and 1 <= place.y <= HEIGHT):
+        raise RemoteViolation(Violation.BAD_MESSAGE, f"a sprite at {place.x}, {place.y}")
+    return place
+
+
+def capture_bytes(capture: Capture) -> bytes:
+    half = capture.resolution // 2
+    return _CAPTURE.pack(capture.quality, half, capture.pan + 140, capture.raw)
+
+
+def read_capture(payload: bytes) -> Capture:
+    """Raises `RemoteViolation`."""
+    quality, half, pan, raw = _unpack(_CAPTURE, payload)
+    if quality > 4 or not 100 <= 2 * half <= 720 or pan > 280:
+        raise RemoteViolation(
+            Violation.BAD_MESSAGE, f"a photo of quality {quality}, {2 * half} pixels, pan {pan}"
+        )
+    return Capture(quality, 2 * half, pan - 140, bool(raw))
+
+
+def _unpack(form: struct.Struct, payload: bytes) -> tuple[int, ...]:
+    if len(payload) < form.size:
+        raise RemoteViolation(Violation.TRUNCATED, f"a message of {len(payload)} bytes")
+    return form.unpack_from(payload)
+
+
+# ------------------------------------------------------------------ the prompt
+
+
+def escape(text: str) -> str:
+    """Return text as it stands between the quotes of a Lua string."""
+    text = text.replace("\r", "").replace("\\", "\\\\").replace("\n", "\\n")
+    return text.replace("\t", "\\t").replace("'", "\\'").replace('"', '\\"')
+
+
+def unescape(text: str) -> str:
+    """Inverse of `escape`; other escapes stay as they are."""
+    out, rest = [], iter(text)
+    for ch in rest:
+        following = next(rest, "") if ch == "\\" else ""
+        out.append(_ESCAPES.get(following, ch + following) if ch == "\\" else ch)
+    return "".join(out)
+
+
+_ESCAPES: Final = {"\\": "\\", "n": "\n", "t": "\t", "'": "'", '"': '"'}
+_WRITE: Final = 'f:write("{}");print(1)'
+_WRITE_ROOM: Final = 22
+"""Bytes of a text that its statements take, as frame-ble counts them."""
+MIN_PROMPT: Final = 64
+"""Bytes of a packet that the longest statement needs."""
+
+
+def upload(name: str, content: str, max_packet: int) -> Iterator[tuple[bytes, str]]:
+    """Yield each text for the prompt that writes a file, with what it must print."""
+    yield f"f=frame.file.open('{name}','w');print(1)".encode(), "1"
+    room = max_packet - _WRITE_ROOM
+    chunk: list[str] = []
+    used = 0
+    for piece in map(escape, content):  # an escape is never split
+        size = len(piece.encode())
+        if used + size > room:
+            yield _WRITE.format("".join(chunk)).encode(), "1"
+            chunk, used = [], 0
+        chunk.append(piece)
+        used += size
+    if chunk:
+        yield _WRITE.format("".join(chunk)).encode(), "1"
+    yield b"f:close();print(nil)", "nil"
