@@ -123,25 +123,26 @@ class PhotoOrder:
             raise RemoteViolation(Violation.OVERSIZED, detail)
         if self._file is None:
             self._file = IncomingFile(packet.name, packet.file_size, count=self._announced)
-        self._file.add(packet)
-        self._begun, self._rounds = True, 0
-        self.due = now + QUIET_S
+        self._begun = True
+        if self._file.add(packet):
+            self._rounds = 0
+        self.due = now + QUIET_S * (1 + self._rounds)
         if not self._file.missing and self._file.is_sure:
             return self._whole(self._file)
         if self._file.is_last(packet.index) and self._file.missing:
-            self._ask()
+            return self._ask(self._file, now)
         return None
 
-    def _ask(self) -> None:
-        assert self._file is not None
-        missing = self._file.missing[:MOST_ASKED]
-        self._say = [
-            {
-                "type": "request_missing_packets",
-                "fileName": self._file.name,
-                "missingPackets": missing,
-            }
-        ]
+    def _ask(self, file: IncomingFile, now: float) -> PhotoFailed | None:
+        """Ask for missing packets, unless that was done often without any coming."""
+        missing = file.missing
+        self._rounds += 1
+        if self._rounds > ROUNDS:
+            return self.fail(f"{len(missing)} of {file.count} packets of the picture never came")
+        asked = {"fileName": file.name, "missingPackets": missing[:MOST_ASKED]}
+        self._say = [{"type": "request_missing_packets", **asked}]
+        self.due = now + QUIET_S * (1 + self._rounds)
+        return None
 
     def _whole(self, file: IncomingFile) -> PhotoTaken | PhotoFailed:
         picture = file.data()
@@ -154,16 +155,9 @@ class PhotoOrder:
         """Nothing came for a while: ask for what is missing, or give up."""
         if self._file is None:
             return self.fail("the glasses sent no picture")
-        missing = self._file.missing
-        if not missing:
+        if not self._file.missing:
             return self._whole(self._file)
-        self._rounds += 1
-        if self._rounds > ROUNDS:
-            lost = f"{len(missing)} of {self._file.count} packets"
-            return self.fail(f"{lost} of the picture never came")
-        self._ask()
-        self.due = now + QUIET_S * (1 + self._rounds)
-        return None
+        return self._ask(self._file, now)
 
 
 def _problem(kind: str, message: Json) -> str:

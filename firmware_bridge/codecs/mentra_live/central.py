@@ -27,7 +27,7 @@ from firmware_bridge.messages import (
     StopMicrophone,
     TakePhoto,
 )
-from firmware_bridge.packets import MIN_PACKET, ChannelPacket, channel_of, clamp_packet
+from firmware_bridge.packets import MIN_PACKET, channel_of, clamp_packet
 
 MODEL: Final = "mentra_live"
 POLL_S: Final = 2.5

@@ -33,15 +33,19 @@ class IncomingFile:
         self._pack = 0
         """Data bytes of all packets but the last: the most that any had."""
 
-    def add(self, packet: FilePacket) -> None:
-        """Take a packet; one that comes again is the same, or the file was begun anew."""
+    def add(self, packet: FilePacket) -> bool:
+        """Take a packet; return whether it is new. One that comes again is the same, or the file
+        was begun again.
+        """
         if packet.file_size != self.file_size:
             self.file_size, self._pack, self._pieces = packet.file_size, 0, {}
         size = len(packet.data)
         if size > self._pack and any(len(each) == self._pack for each in self._full()):
             self._pieces = {}  # begun again with larger packets
         self._pack = max(self._pack, size)
+        is_new = self._pieces.get(packet.index) != packet.data
         self._pieces[packet.index] = packet.data
+        return is_new
 
     def _full(self) -> list[bytes]:
         """Packets that cannot be the last."""
