@@ -44,6 +44,8 @@ class LiveAudio:
         """When the microphone is switched again; of a closed one, not before then."""
         self._tries = 0
         self._speaker: SpeakerStream | None = None
+        self._opening = b""
+        """The order that opens the speaker: no sound is sent before it."""
 
     # -------------------------------------------------------------- microphone
 
@@ -100,7 +102,8 @@ class LiveAudio:
         if not frames_per_packet(max_packet):
             raise CommandRefused("unsupported", f"packets of {max_packet} bytes hold no sound")
         self._speaker = SpeakerStream(command.stream)
-        self._outbox.put_chip("enable_custom_audio_rx", encode({"enable": True}))
+        order = encode({"enable": True})
+        self._opening = self._outbox.put_chip("enable_custom_audio_rx", order)
 
     def speak(self, chunk: AudioChunk, now: float, max_packet: int) -> None:
         """Send samples of the open stream; those of another are dropped."""
@@ -131,7 +134,9 @@ class LiveAudio:
         self._outbox.put_chip("enable_custom_audio_rx", encode({"enable": False}))
 
     def emit(self) -> list[bytes]:
-        """Return the sound that waits."""
+        """Return the sound that waits, once the speaker was opened."""
+        if self._out and self._outbox.is_waiting(self._opening):
+            return []
         packets, self._out = list(self._out), deque()
         return packets
 

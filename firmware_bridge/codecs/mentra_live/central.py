@@ -227,8 +227,8 @@ class MentraLiveCodec:
         return number
 
     def packets_to_send(self, now: float) -> list[bytes]:
-        """Return sound, which does not wait, and the next message."""
-        return self._audio.emit() + self._outbox.emit(now, self._max_packet)
+        """Return the next message, and sound, which need not wait for messages."""
+        return self._outbox.emit(now, self._max_packet) + self._audio.emit()
 
     def backlog(self) -> int:
         """Bytes that wait to be written."""

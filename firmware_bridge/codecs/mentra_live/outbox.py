@@ -63,9 +63,15 @@ class Outbox:
         """Queue a message that nobody misses if it is lost."""
         self._queue([json_frame(part, "little") for part in parts(message, 0)], 0)
 
-    def put_chip(self, name: str, body: object = "", *, version: bool = False) -> None:
-        """Queue a command for the chip, which acknowledges none."""
-        self._queue([json_frame(chip(name, body, version=version), "little")], 0)
+    def put_chip(self, name: str, body: object = "", *, version: bool = False) -> bytes:
+        """Queue a command for the chip, which acknowledges none; return its frame."""
+        frame = json_frame(chip(name, body, version=version), "little")
+        self._queue([frame], 0)
+        return frame
+
+    def is_waiting(self, frame: bytes) -> bool:
+        """Return whether a frame was not written yet."""
+        return any(each == frame for each, _ in self._waiting)
 
     def _queue(self, frames: list[bytes], mid: int) -> None:
         if len(self._waiting) + len(frames) > MAX_FRAMES:

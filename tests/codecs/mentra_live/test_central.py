@@ -395,6 +395,17 @@ def test_speech_goes_as_numbered_lc3_and_ends_when_it_was_played(pair):
 
 
 @needs_lc3
+def test_no_sound_is_sent_before_the_order_to_play_it(pair):
+    for _ in range(3):
+        pair.central.send(Ping(), pair.now)
+    pair.central.send(StartAudio(1, AudioFormat.PCM16), pair.now)
+    pair.central.send(AudioChunk(1, 0, (bytes(3200),)), pair.now)
+    pair.run()
+    kinds = [type(command).__name__ for command in pair.done]
+    assert kinds == ["StartAudio", "AudioChunk"]
+
+
+@needs_lc3
 def test_the_rest_of_a_speech_is_filled_with_silence(pair):
     pair.ask(StartAudio(1, AudioFormat.PCM16))
     pair.central.send(AudioChunk(1, 0, (bytes(644),)), pair.now)
