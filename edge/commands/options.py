@@ -59,7 +59,8 @@ def _demo(verb: argparse.ArgumentParser) -> None:
     _add(
         verb,
         "--glasses MODEL",
-        "mock:display, mock:audio, mock:full (default), sim:even_g1 or sim:mentra_live",
+        "mock:display, mock:audio, mock:full (default), sim:even_g1, sim:mentra_live "
+        "or sim:mentra_nex",
         choices=MOCKS,
     )
     _add(verb, "--script FILE", "play the steps of this file instead of asking you")
@@ -309,7 +310,11 @@ def _up(verb: argparse.ArgumentParser) -> None:
 
 
 def _sim(verb: argparse.ArgumentParser) -> None:
-    _add(verb, "model MODEL", "mock:display, mock:audio, mock:full, sim:even_g1 or sim:mentra_live")
+    _add(
+        verb,
+        "model MODEL",
+        "mock:display, mock:audio, mock:full, sim:even_g1, sim:mentra_live or sim:mentra_nex",
+    )
     _add(
         verb,
         "--radio R",
@@ -533,7 +538,14 @@ PROVIDERS: Final = (
     "anthropic",
     "gemini",
 )
-MOCKS: Final = ("mock:display", "mock:audio", "mock:full", "sim:even_g1", "sim:mentra_live")
+MOCKS: Final = (
+    "mock:display",
+    "mock:audio",
+    "mock:full",
+    "sim:even_g1",
+    "sim:mentra_live",
+    "sim:mentra_nex",
+)
 VERBS: Final[tuple[tuple[str, str, Add], ...]] = (
     ("run", "the daemon, in the foreground", _run),
     ("up", "find your glasses, pair, connect and save them, step by step", _up),

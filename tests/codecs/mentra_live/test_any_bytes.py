@@ -112,8 +112,11 @@ def test_a_frame_that_stops_is_forgotten_when_the_next_message_comes():
 
 def test_a_file_packet_that_stops_is_forgotten_after_a_second():
     reader = FrameReader("big", "little")
-    assert reader.add(FILE[:-50], 0.0) == []
-    assert reader.add(FILE, STALL_S + 0.1) == FrameReader("big").add(FILE, 0.0)
+    short = FilePacket(Kind.PHOTO, 4, 4000, "I000000001.jpg", b"end")
+    assert reader.add(FILE[:50], 0.0) == []
+    assert reader.add(short.pack(), STALL_S - 0.1) == []
+    assert reader.add(FILE[:50], 5.0) == []
+    assert reader.add(short.pack(), 5.0 + STALL_S + 0.1) == [short]
 
 
 @pytest.mark.parametrize("at", range(len(FILE)))

@@ -254,6 +254,14 @@ def test_our_own_repeated_order_is_not_taken_for_a_failure(pair):
     assert pair.events(*ANY) == [PhotoFailed(1, "BATTERY_LOW")]
 
 
+def test_a_camera_that_is_busy_with_something_else_is_a_failure(pair):
+    pair.picture = None
+    pair.ask(TakePhoto(1))
+    about = {"requestId": pair.messages()[-1]["requestId"]}
+    pair.tell({"type": "photo_error_response", "error_code": "CAMERA_BUSY", **about})
+    assert pair.events(*ANY) == [PhotoFailed(1, "CAMERA_BUSY")]
+
+
 @pytest.mark.parametrize("size", [0, MAX_PHOTO_BYTES + 1, 2**32 - 1])
 def test_a_photo_of_impossible_size_is_a_violation(pair, size):
     pair.picture = None
