@@ -146,6 +146,24 @@ def test_a_file_that_may_have_a_further_packet_is_waited_for(pair):
     assert photos(pair, for_s=3.0) == [PhotoTaken(1, data)]
 
 
+def test_a_packet_too_short_for_its_place_is_asked_for_again():
+    """The glasses began again with larger packets after the first."""
+    file = IncomingFile("x", 1200)
+    for at, size in ((0, 100), (1, 221), (2, 50)):
+        file.add(FilePacket(Kind.PHOTO, at, 1200, "x", bytes(size)))
+    assert file.missing == [0]
+    file.add(FilePacket(Kind.PHOTO, 0, 1200, "x", bytes(221)))
+    assert len(file.data()) == 492
+
+
+def test_a_file_that_begins_again_with_larger_packets_is_received_anew():
+    file = IncomingFile("x", 1001)
+    for at in range(3):
+        file.add(FilePacket(Kind.PHOTO, at, 1001, "x", bytes(100)))
+    file.add(FilePacket(Kind.PHOTO, 0, 1001, "x", bytes(221)))
+    assert file.missing == [1, 2, 3, 4]
+
+
 def test_a_real_size_that_is_a_multiple_of_400_is_not_cut_short():
     data = JPEG[:4000]
     file = IncomingFile("x", 4000)
