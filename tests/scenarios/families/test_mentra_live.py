@@ -1,14 +1,13 @@
 """Story: a Mentra Live is found, paired and spoken to, hears the wearer, and takes photos."""
 
-import asyncio
 from io import BytesIO
 
 import pytest
 from PIL import Image
 
 from firmware_bridge.messages import Gesture, PhotoSize, PhotoTaken, TakePhoto
-from tests.scenarios.families.story import drop_and_return, glassd, worn
-from tests.scenarios.world import SOON_S, until, world
+from tests.scenarios.families.story import drop_and_return, glassd, wearers_answer, worn
+from tests.scenarios.world import until, world
 from tests.system import needs
 
 MODEL = "sim:mentra_live"
@@ -48,12 +47,7 @@ async def test_a_question_is_spoken_and_answered_by_the_button(tmp_path, gesture
         place.start_call("glasses:ask", {"question": "Shall I?"})
         await until(lambda: place.mock.glasses.speaker.playing, "the question is spoken")
         await place.answer_question(gesture)
-        pending = await place.answer()  # to speak takes longer than a call waits
-        call_id = pending.data["pendingToolCallId"]
-        async with asyncio.timeout(SOON_S):
-            while (call := await place.daemon.store.get(call_id))["state"] != "ANSWERED":
-                await asyncio.sleep(0.05)
-        assert call["response"]["data"] == {"answer": said}
+        assert await wearers_answer(place) == said
 
 
 @pytest.mark.asyncio(loop_scope="session")

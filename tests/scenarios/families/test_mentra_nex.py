@@ -3,7 +3,7 @@
 import pytest
 
 from firmware_bridge.messages import Gesture
-from tests.scenarios.families.story import drop_and_return, glassd, worn
+from tests.scenarios.families.story import drop_and_return, glassd, wearers_answer, worn
 from tests.scenarios.world import world
 
 MODEL = "sim:mentra_nex"
@@ -34,4 +34,4 @@ async def test_a_question_is_shown_and_answered_by_a_tap(tmp_path):
         place.start_call("glasses:ask", {"question": "Shall I go?"})
         await place.lens_shows("Shall I go?")
         await place.answer_question(Gesture.TAP)
-        assert (await place.answer()).data == {"answer": "yes"}
+        assert await wearers_answer(place) == "yes"
