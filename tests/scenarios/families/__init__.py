@@ -1,0 +1,1 @@
+"""Stories of glasses families: simulated glasses and a daemon, each in a process of its own."""

@@ -1,0 +1,94 @@
+"""Contradictions between the public sources on the Mentra Live, as switches of simulated glasses;
+we accept every form.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+
+from firmware_bridge.codecs.mentra_live.sound import OLD_SOUND, SOUND
+from firmware_bridge.codecs.mentra_live.wire import ByteOrder
+
+
+class Dialect(Struct, frozen=True):
+    """What one firmware says and understands. `build`: of its application."""
+
+    order: ByteOrder = "big"
+    chip_ready: bool = True
+    build: int = 12
+    device: str = "K900_LC3"
+    sound: int = SOUND
+    inflated: bool = True
+    keeps_mtu: bool = True
+    announces: bool = True
+    selective: bool = True
+    picture: str = "jpeg"
+
+
+STOCK: Final = Dialect()
+
+
+class Conflict(Struct, frozen=True):
+    """One contradiction: its values, the usual first, each with the fields it changes."""
+
+    name: str
+    reason: str
+    values: Mapping[str, Mapping[str, Any]]
+
+
+CONFLICTS: Final = (
+    Conflict(
+        "length-order",
+        "glasses send the length of a frame big-endian, later builds little-endian; "
+        "the order for which the frame's end is in its place is taken",
+        {"big": {}, "little": {"order": "little"}},
+    ),
+    Conflict(
+        "start",
+        "in MentraOS of 2026 the chip says when the glasses are ready (cs_hrt), in AugmentOS of "
+        "2025 the phone is only answered: both are tried",
+        {"chip": {}, "application": {"chip_ready": False}},
+    ),
+    Conflict(
+        "acknowledge",
+        "messages are acknowledged from build 5 on; older builds get no numbers and no repetitions",
+        {"yes": {}, "no": {"build": 4}},
+    ),
+    Conflict(
+        "sound-first-byte",
+        "sound begins with F1; dead code of 2025 looks for A0; both are taken",
+        {"F1": {}, "A0": {"sound": OLD_SOUND}},
+    ),
+    Conflict(
+        "low-energy-sound",
+        "only variants of the hardware have sound over Bluetooth LE; the base model says K900",
+        {"yes": {}, "no": {"device": "K900"}},
+    ),
+    Conflict(
+        "announced-size",
+        "the announced size of a file is inflated to 400 bytes a packet, or it is the real one",
+        {"inflated": {}, "real": {"inflated": False}},
+    ),
+    Conflict(
+        "file-packet",
+        "file packets have 400 bytes, or what fits the packet size that the phone said",
+        {"fits": {}, "400": {"keeps_mtu": False}},
+    ),
+    Conflict(
+        "file-announcement",
+        "a file is announced by a message with its number of packets, or by nothing",
+        {"yes": {}, "no": {"announces": False}},
+    ),
+    Conflict(
+        "missing-packets",
+        "when packets are missing, some firmware sends only these again, some the whole file",
+        {"asked": {}, "all": {"selective": False}},
+    ),
+    Conflict(
+        "picture",
+        "photos over Bluetooth are AVIF or JPEG, as the firmware was built; they are passed on "
+        "as they came",
+        {"jpeg": {}, "avif": {"picture": "avif"}},
+    ),
+)

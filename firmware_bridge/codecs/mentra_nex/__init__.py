@@ -1,0 +1,1 @@
+"""Mentra Display ("Nex"): protobuf messages, text, pictures, microphone."""

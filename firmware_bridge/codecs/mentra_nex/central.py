@@ -1,0 +1,374 @@
+"""Mentra Display, central role: finds out how the firmware is spoken to, then draws and listens."""
+
+from collections import deque
+from collections.abc import Callable
+from typing import Final, Literal
+
+from msgspec.structs import replace
+
+from firmware_bridge.codec import NEED_DATA, Incoming, _NeedData
+from firmware_bridge.codecs.mentra_nex import picture, text, wire
+from firmware_bridge.codecs.mentra_nex.events import HEAD, EventReader, MicrophoneStream
+from firmware_bridge.codecs.mentra_nex.pictures import PictureOrder
+from firmware_bridge.codecs.mentra_nex.wire import (
+    OLD_GESTURE,
+    Framing,
+    Schema,
+    ToGlasses,
+    ToPhone,
+    packets,
+    text_message,
+)
+from firmware_bridge.errors import CommandRefused, LocalMisuse, RemoteViolation, Violation
+from firmware_bridge.messages import (
+    AudioFormat,
+    ClearPage,
+    Command,
+    Done,
+    Event,
+    Failed,
+    GlassesInfo,
+    Hello,
+    Ping,
+    Reply,
+    SetBrightness,
+    SetHeadUpAngle,
+    ShowPage,
+    StartMicrophone,
+    StopMicrophone,
+    UpdatePage,
+)
+from firmware_bridge.packets import MIN_PACKET, channel_of, clamp_packet
+from firmware_bridge.protobuf import Message, encode
+
+MODEL: Final = "mentra_nex"
+GAP_S: Final = 0.01
+"""Seconds between two writes (M26)."""
+PROBE_S: Final = 1.0
+"""Seconds for an answer to the first question; then it is asked in the other framing."""
+LEARN_S: Final = 0.6
+"""Seconds for the answers that tell version and schema."""
+STARTING_S: Final = 4.0
+ANSWER_S: Final = 5.0
+"""Seconds after which an answer is not waited for any more."""
+BEAT_S: Final = 1800.0
+"""Seconds after which the microphone is switched on again (M26)."""
+MAX_WAITING: Final = 2048
+"""Packets that may wait: eight pictures."""
+_BATTERY: Final = encode({ToGlasses.BATTERY: b""})
+
+
+class MentraNexCodec:
+    """One connection; implements `Codec[bytes]` in the central role. Used once.
+
+    The glasses answer next to nothing. So the battery is asked for after each command: they handle
+    messages in order, and its answer shows that they had the command too.
+    """
+
+    def __init__(
+        self, *, width: Callable[[str], float] = len, max_packet: int = MIN_PACKET
+    ) -> None:
+        self._max_packet = clamp_packet(max_packet)
+        self._width = width
+        self._framing = Framing.WHOLE
+        self._schema = Schema.B
+        self._message_number = 0
+        self._out: deque[bytes] = deque()
+        self._free_at = 0.0
+        self._inbox: deque[Incoming] = deque()
+        self._events = EventReader()
+        self._number = 0
+        self._hello: tuple[int, float] | None = None
+        self._probe_at: float | None = None
+        self._learn_by: float | None = None
+        self._firmware = ""
+        self._waiting: deque[tuple[int, float]] = deque()
+        """Commands whose battery answer is due, and when they were sent."""
+        self._page: ShowPage | None = None
+        self._picture: PictureOrder | None = None
+        self._stream_id = 0x2A
+        self._microphone: MicrophoneStream | None = None
+        self._beat_at: float | None = None
+
+    def set_max_packet(self, size: int) -> None:
+        """Set the size of one write in bytes."""
+        self._max_packet = clamp_packet(size)
+
+    # -------------------------------------------------------------- in
+
+    def receive_packet(self, packet: bytes, now: float) -> None:
+        """Process one notification. Raises nothing but `RemoteViolation`."""
+        if not packet or channel_of(packet):
+            raise RemoteViolation(Violation.TRUNCATED, "an empty packet")
+        match packet[0]:
+            case wire.PROTOBUF:
+                self._message(Message(packet[1:]), now)
+            case wire.SOUND:
+                self._sound(packet)
+            case wire.JSON:
+                return  # JSON of an older specification: nothing that is not in protobuf too
+            case kind:
+                raise RemoteViolation(Violation.UNKNOWN_FRAME, f"a packet of kind {kind:02X}")
+
+    def next_event(self) -> Incoming | Literal[_NeedData.NEED_DATA]:
+        """Return the next answer or event."""
+        return self._inbox.popleft() if self._inbox else NEED_DATA
+
+    def _answer(self, number: int, reply: Reply) -> None:
+        if number:
+            self._inbox.append(Incoming(reply, re=number))
+
+    def _message(self, message: Message, now: float) -> None:
+        events = self._events.read(message, self._schema)
+        self._inbox.extend(map(Incoming, events))
+        if message.has(ToPhone.BATTERY):
+            self._battery_answered(now)
+        if message.has(ToPhone.PING):
+            self._pinged(message.message(ToPhone.PING))
+        if message.has(ToPhone.VERSION):
+            self._learn_version(message.message(ToPhone.VERSION))
+        if message.has(ToPhone.INFO):
+            self._firmware = message.message(ToPhone.INFO).text(1)[:64] or self._firmware
+        if message.has(ToPhone.IMAGE_DONE):
+            self._picture_answered(message.message(ToPhone.IMAGE_DONE), now)
+
+    def _sound(self, packet: bytes) -> None:
+        if self._microphone is not None:
+            self._inbox.append(Incoming(self._microphone.receive(packet)))
+        elif self._beat_at is None:
+            self._say(encode({ToGlasses.MICROPHONE: b""}))  # it is on and nobody asked for it
+            self._beat_at = 0.0
+
+    # -------------------------------------------------------------- start-up
+
+    def _start(self, number: int, now: float) -> None:
+        self._hello = (number, now)
+        self._say(_BATTERY)
+        self._probe_at = now + PROBE_S
+
+    def _battery_answered(self, now: float) -> None:
+        if self._probe_at is not None:
+            self._probe_at = None
+            self._ask_who(now)
+            return
+        while self._waiting and now - self._waiting[0][1] > ANSWER_S:
+            self._waiting.popleft()  # its answer was lost
+        if self._waiting:
+            self._answer(self._waiting.popleft()[0], Done())
+
+    def _ask_who(self, now: float) -> None:
+        """Ask for version and device. Field 16 is a ping for schema A, which it answers by an empty
+        field 15, and a harmless pong for schema B.
+        """
+        self._say(encode({ToGlasses.PONG: b""}))
+        self._say(encode({ToGlasses.INFO: b""}))
+        self._say(encode({ToGlasses.MSG_ID: "v1", ToGlasses.VERSION: encode({1: "v1"})}))
+        self._learn_by = now + LEARN_S
+
+    def _pinged(self, body: Message) -> None:
+        if self._learn_by is not None and not body.numbers:
+            self._schema = Schema.A
+        elif self._schema is Schema.B:
+            self._say(encode({ToGlasses.PONG: b""}))
+
+    def _learn_version(self, body: Message) -> None:
+        commit = body.text(10)[:12]
+        version = f"{body.integer(2)}{'-' if commit else ''}{commit}"
+        self._firmware = self._firmware or version
+
+    def _introduce(self) -> None:
+        """Answer the greeting, and ask for head gestures."""
+        self._learn_by = None
+        field = ToGlasses.GESTURE if self._schema is Schema.B else OLD_GESTURE
+        for gesture in HEAD:
+            self._say(encode({field: encode({1: gesture, 2: True})}))
+        if self._hello is not None:
+            (number, _), self._hello = self._hello, None
+            self._answer(number, GlassesInfo(MODEL, self._firmware, "", {}, {}))
+
+    # -------------------------------------------------------------- out
+
+    def send(self, message: Command | Event | Reply, now: float, *, re: int | None = None) -> int:  # noqa: ARG002 - the contract's
+        """Start a command. Raises `CommandRefused`, and `LocalMisuse` if too many wait."""
+        number = self._number + 1
+        match message:
+            case Hello():
+                self._start(number, now)
+            case Ping():
+                self._order(number, now)
+            case ShowPage():
+                self._show(number, message, now)
+            case UpdatePage():
+                self._show(number, self._whole(message), now)
+            case ClearPage():
+                self._replace()
+                self._order(number, now, *self._clear())
+            case SetBrightness(level, auto):
+                self._order(number, now, *_brightness(level, auto=auto))
+            case SetHeadUpAngle(degrees):
+                body = encode({1: degrees})
+                self._order(number, now, encode({ToGlasses.HEAD_UP_ANGLE: body}))
+            case StartMicrophone() | StopMicrophone():
+                self._switch_microphone(number, message, now)
+            case _:
+                name = type(message).__name__
+                raise CommandRefused("unsupported", f"a Mentra Display has no {name}")
+        self._number = number
+        return number
+
+    def _order(self, number: int, now: float, *messages: bytes) -> None:
+        """Send messages, all or none, and the question whose answer shows that they came."""
+        framed = [self._framed(message) for message in (*messages, _BATTERY)]
+        for packets_of_one in framed:
+            self._queue(packets_of_one)
+        self._waiting.append((number, now))
+
+    def _framed(self, message: bytes) -> list[bytes]:
+        self._message_number += 1
+        return packets(message, self._framing, self._message_number - 1, self._max_packet)
+
+    def _say(self, message: bytes) -> None:
+        self._queue(self._framed(message))
+
+    def _queue(self, some: list[bytes]) -> None:
+        if len(self._out) + len(some) > MAX_WAITING:
+            raise LocalMisuse(f"{len(self._out)} packets wait for the glasses already")
+        self._out += some
+
+    def packets_to_send(self, now: float) -> list[bytes]:
+        """Return the next packet, unless the last was written a moment ago."""
+        if not self._out or now < self._free_at:
+            return []
+        self._free_at = now + GAP_S
+        return [self._out.popleft()]
+
+    def backlog(self) -> int:
+        """Bytes that wait to be written."""
+        return sum(map(len, self._out))
+
+    # -------------------------------------------------------------- the lens
+
+    def _whole(self, update: UpdatePage) -> ShowPage:
+        """Return the current page with the update: these glasses only take whole pages."""
+        page = self._page
+        if page is None or (page.scene, page.page) != (update.scene, update.page):
+            detail = f"{update.scene!r} page {update.page} is not on the lens"
+            raise CommandRefused("no_scene", detail)
+        rows = {line.row for line in update.lines}
+        kept = tuple(line for line in page.lines if line.row not in rows)
+        return replace(page, lines=kept + update.lines, tiles=page.tiles + update.tiles)
+
+    def _show(self, number: int, page: ShowPage, now: float) -> None:
+        """Show text, or a picture; a page with both is a picture without text, so it is refused."""
+        if page.tiles and page.lines:
+            raise CommandRefused("unsupported", "the lens holds text or a picture, not both")
+        if page.tiles:
+            order = PictureOrder(number, self._stream_id, picture.bmp(page.tiles), now)
+            chunks = order.packets(self._max_packet)
+            self._replace()
+            self._stream_id = self._stream_id % 0xFFFF + 1
+            for message in (*self._clear(), order.announcement()):
+                self._say(message)
+            self._queue(chunks)
+            self._picture = order
+        else:
+            shown = text.lay_out(page.lines, self._width)
+            commit = encode({ToGlasses.COMMIT: b""})
+            drawn = text_message(shown, self._schema)
+            messages = [*self._clear(), drawn, commit] if shown.strip() else self._clear()
+            for message in messages:
+                packets(message, self._framing, 0, self._max_packet)  # it fits, or is refused
+            self._replace()
+            self._order(number, now, *messages)
+        self._page = page
+
+    def _clear(self) -> list[bytes]:
+        """Return what clears the lens at once; schema A has no message for it but a blank text."""
+        if self._schema is Schema.B:
+            return [encode({ToGlasses.CLEAR: b""})]
+        return [text_message(" ", Schema.A), encode({ToGlasses.COMMIT: b""})]
+
+    def _replace(self) -> None:
+        """Give up the picture that is being sent, if any, and what waits of it."""
+        self._page = None
+        if self._picture is not None:
+            order, self._picture = self._picture, None
+            self._out = deque(each for each in self._out if not order.is_mine(each))
+            self._answer(order.number, Failed("interrupted", "a newer page replaced it"))
+
+    def _picture_answered(self, body: Message, now: float) -> None:
+        order = self._picture
+        if order is None or not order.is_named(body.text(1)):
+            return
+        if body.integer(2) == 0:
+            self._picture = None
+            self._order(order.number, now, encode({ToGlasses.COMMIT: b""}))
+            return
+        self._send_again(order, body.integers(3), now)
+
+    def _send_again(self, order: PictureOrder, missing: list[int], now: float) -> None:
+        again = order.again(missing, self._max_packet, now)
+        if again is None:
+            self._picture = None
+            self._answer(order.number, Failed("busy", "the glasses did not get the whole picture"))
+        else:
+            self._queue(again)
+
+    # -------------------------------------------------------------- microphone
+
+    def _switch_microphone(
+        self, number: int, command: StartMicrophone | StopMicrophone, now: float
+    ) -> None:
+        stream = self._microphone
+        if isinstance(command, StopMicrophone):
+            if stream is None or stream.number != command.stream:
+                raise CommandRefused("no_stream", f"microphone {command.stream} is not open")
+            self._microphone = self._beat_at = None
+            self._order(number, now, encode({ToGlasses.MICROPHONE: b""}))
+            return
+        if command.format is not AudioFormat.LC3:
+            raise CommandRefused("unsupported", f"{command.format}; the microphone speaks lc3")
+        if stream is not None:
+            raise CommandRefused("busy", f"microphone stream {stream.number} is open")
+        self._microphone = MicrophoneStream(command.stream)
+        self._beat_at = now + BEAT_S
+        self._order(number, now, encode({ToGlasses.MICROPHONE: encode({1: True})}))
+
+    # -------------------------------------------------------------- time
+
+    def next_timer(self) -> float | None:
+        """The time when `handle_timer` must be called, or None."""
+        due = [self._probe_at, self._learn_by]
+        due.append(self._free_at if self._out else None)
+        due.append(None if self._hello is None else self._hello[1] + STARTING_S)
+        due.append(None if self._microphone is None else self._beat_at)
+        due.append(None if self._picture is None else self._picture.due)
+        return min((moment for moment in due if moment is not None), default=None)
+
+    def handle_timer(self, now: float) -> None:
+        """Ask in the other framing, go on without an answer, or give up, whatever is due."""
+        if self._probe_at is not None and self._probe_at <= now:
+            whole = self._framing is Framing.WHOLE
+            self._framing = Framing.FRAGMENTS if whole else Framing.WHOLE
+            self._say(_BATTERY)
+            self._probe_at = now + PROBE_S
+        if self._learn_by is not None and self._learn_by <= now:
+            self._introduce()
+        if self._hello is not None and self._hello[1] + STARTING_S <= now:
+            (number, _), self._hello = self._hello, None
+            self._answer(number, Failed("busy", "the glasses do not answer"))
+        if self._microphone is not None and self._beat_at is not None and self._beat_at <= now:
+            self._beat_at = now + BEAT_S
+            self._say(encode({ToGlasses.MICROPHONE: encode({1: True})}))
+        if self._picture is not None and self._picture.due <= now:
+            self._send_again(self._picture, [], now)
+
+
+def _brightness(level: int | None, *, auto: bool) -> list[bytes]:
+    """Return the messages for a brightness in percent (by the schema, where one application scales
+    it to 63), or for the sensor.
+    """
+    messages = [encode({ToGlasses.AUTO_BRIGHTNESS: encode({1: auto})})]
+    if level is not None:
+        messages.append(encode({ToGlasses.BRIGHTNESS: encode({1: level})}))
+    return messages

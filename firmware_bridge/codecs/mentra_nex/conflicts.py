@@ -1,0 +1,47 @@
+"""Contradictions between the public sources on the Mentra Display, as switches of simulated
+glasses; we find out which form these have.
+"""
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+
+from firmware_bridge.codecs.mentra_nex.wire import Framing, Schema
+
+
+class Conflict(Struct, frozen=True):
+    """One contradiction: its values, the usual first, each with the fields it changes."""
+
+    name: str
+    reason: str
+    values: Mapping[str, Mapping[str, Any]]
+
+
+CONFLICTS: Final = (
+    Conflict(
+        "schema",
+        "version 2 has no fonts in texts and other numbers for sensors than the older one (A)",
+        {"B": {}, "A": {"schema": Schema.A}},
+    ),
+    Conflict(
+        "framing",
+        "messages to the glasses are whole, or in fragments with number, total and index",
+        {"whole": {}, "fragments": {"framing": Framing.FRAGMENTS}},
+    ),
+    Conflict(
+        "sound-second-byte",
+        "the byte after A0 runs from 0 to 255, or is the stream id 01",
+        {"number": {}, "id": {"numbered": False}},
+    ),
+    Conflict(
+        "chunk-checksum",
+        "picture chunks have no checksum, or the CRC-16 of an older firmware",
+        {"no": {}, "yes": {"checked": True}},
+    ),
+    Conflict(
+        "drawing",
+        "drawing waits for a commit, or texts and pictures are drawn at once",
+        {"commit": {}, "at-once": {"queued": False}},
+    ),
+)

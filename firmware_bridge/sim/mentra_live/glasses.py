@@ -1,0 +1,182 @@
+"""A simulated Mentra Live: no lens; camera, button, touch pad, microphone and speaker."""
+
+import asyncio
+import itertools
+from collections.abc import Sequence
+from functools import partial
+from io import BytesIO
+from typing import Any, Final
+
+from PIL import Image
+
+from firmware_bridge import lc3
+from firmware_bridge.codecs.mentra_live.conflicts import Dialect
+from firmware_bridge.codecs.mentra_live.peripheral import STREAM, Facts, MentraLiveGlasses
+from firmware_bridge.codecs.mentra_live.sound import FRAME, FRAME_S
+from firmware_bridge.codecs.mentra_live.wire import MTU, SPEAKER
+from firmware_bridge.messages import (
+    AudioChunk,
+    AudioFormat,
+    CapabilitiesChanged,
+    Command,
+    Done,
+    EndAudio,
+    Event,
+    Failed,
+    HidingChanged,
+    MicrophoneChunk,
+    PhotoFailed,
+    PhotoSize,
+    PhotoTaken,
+    Reply,
+    StartAudio,
+    StartMicrophone,
+    StopMicrophone,
+    TakePhoto,
+    Transcript,
+    WornChanged,
+)
+from firmware_bridge.models import Model
+from firmware_bridge.packets import channel_of
+from firmware_bridge.sides import Side
+from firmware_bridge.sim.gatt import GattIdentity, by_name
+from firmware_bridge.sim.glasses import MockGlasses
+from firmware_bridge.sim.mentra_live.quirks import dialect
+from firmware_bridge.sim.model_parts import ModelParts, address_of
+from firmware_bridge.sim.peripheral import PeripheralLink, PeripheralSession
+from firmware_bridge.sim.sound import SpeakerError
+from firmware_bridge.sim.time import Pace
+
+PHOTO_S: Final = 3.0
+"""Seconds to take and code a photo; 12 s were logged for a good one in AVIF."""
+_SIZES: Final = {
+    PhotoSize.SMALL: (320, 240),
+    PhotoSize.MEDIUM: (640, 480),
+    PhotoSize.LARGE: (1280, 720),
+}
+_SILENT: Final = (Transcript, CapabilitiesChanged, WornChanged, HidingChanged)
+"""Events that these glasses do not report."""
+
+
+def parts(_model: Model, quirks: Sequence[str]) -> ModelParts:
+    """Return the parts of one pair of glasses. Raises `QuirkError`."""
+    serve = partial(_serve, dialect(quirks), Facts())
+    return ModelParts((None,), serve, more_follow, _identity, MTU)
+
+
+def more_follow(packet: bytes) -> bool:
+    """Return whether more follows: speech has many packets, a long frame more than one."""
+    return channel_of(packet) == SPEAKER or not packet.endswith(b"$$")
+
+
+def _identity(model: Model, _side: Side | None) -> GattIdentity:
+    address = address_of(model.key)
+    name = f"MENTRA_LIVE_BLE_{address[-5:].replace(':', '')}"
+    return by_name(name, address, serial="LIVE-0001")
+
+
+async def _serve(
+    variant: Dialect, facts: Facts, glasses: MockGlasses, _side: Side | None, link: PeripheralLink
+) -> None:
+    """Serve one central until it disconnects; ignore its errors."""
+    facts.battery = glasses.battery
+    codec = MentraLiveGlasses(max_packet=link.max_packet, dialect=variant, facts=facts)
+    session = LiveSession(glasses, link, codec, variant)
+    glasses.begin(session)
+    try:
+        await session.run()
+    finally:
+        glasses.end()
+
+
+class LiveSession(PeripheralSession):
+    """One central's connection."""
+
+    def __init__(
+        self,
+        glasses: MockGlasses,
+        link: PeripheralLink,
+        codec: MentraLiveGlasses,
+        variant: Dialect,
+    ) -> None:
+        super().__init__(glasses, link, codec)
+        self._live = codec
+        self._variant = variant
+        self._decoder: lc3.Decoder | None = None
+
+    def tell(self, event: Event) -> bool:
+        """Queue an event, if these glasses report such."""
+        return not isinstance(event, _SILENT) and super().tell(event)
+
+    # -------------------------------------------------------------- camera
+
+    def _other(self, command: Command | Event | Reply) -> Reply:
+        if not isinstance(command, TakePhoto):
+            return super()._other(command)
+        self._spawn(self._take(command))
+        return Done()
+
+    async def _take(self, command: TakePhoto) -> None:
+        await self._glasses.time.rest(PHOTO_S)
+        if self._glasses.capabilities.get("camera") is not True:
+            self.tell(PhotoFailed(command.photo, "the camera is broken"))
+            return
+        width, height = _SIZES[command.size]
+        picture = self._glasses.camera.take(width, height)
+        if self._variant.picture == "avif":
+            picture = await asyncio.to_thread(_as_avif, picture)
+        self._glasses.tell({"event": "photo", "bytes": len(picture), "size": command.size.value})
+        self.tell(PhotoTaken(command.photo, picture))
+
+    # -------------------------------------------------------------- speaker
+
+    def _sound(self, number: int | None, command: StartAudio | AudioChunk | EndAudio) -> None:
+        """Play LC3 sound. The glasses answer nothing, also not that they could not play it."""
+        speaker = self._glasses.speaker
+        try:
+            match command:
+                case StartAudio():
+                    self._decoder = lc3.Decoder(FRAME)
+                    speaker.start(STREAM, AudioFormat.PCM16, lc3.RATE)
+                case AudioChunk(frames=frames) if self._decoder is not None:
+                    speaker.feed(STREAM, [self._decoder.decode(frame) for frame in frames])
+                case EndAudio() if self._decoder is not None:
+                    self._decoder = None
+                    self._played(number, speaker.flush(STREAM))
+        except (SpeakerError, lc3.Lc3Missing) as error:
+            self._glasses.tell({"event": "speaker", "problem": str(error), "seconds": 0.0})
+
+    # -------------------------------------------------------------- microphone
+
+    def _listen(self, number: int | None, command: StartMicrophone | StopMicrophone) -> None:
+        """Switch the microphone; one that is on already goes on."""
+        failed: Failed | None = None
+        if isinstance(command, StopMicrophone):
+            if self._listening is not None:
+                self._listening[1].cancel()
+                self._listening = None
+        elif why := lc3.why_not():
+            failed = Failed("unsupported", why)
+        elif self._listening is None:
+            self._listening = STREAM, self._spawn(self._hear(STREAM))
+        self._reply(number, failed or Done())
+        event: dict[str, Any] = {"event": "microphone", "open": self._listening is not None}
+        self._glasses.tell(event | ({"problem": failed.detail} if failed else {}))
+
+    async def _hear(self, stream: int) -> None:
+        count = self._live.frames_per_packet
+        encoder, pace = lc3.Encoder(FRAME), Pace(self._glasses.time, FRAME_S * count)
+        with self._glasses.microphone.recording() as read:
+            for index in itertools.count():
+                await pace.wait()
+                pcm = read(count * lc3.FRAME_SAMPLES)
+                starts = range(0, len(pcm), lc3.FRAME_BYTES)
+                frames = (encoder.encode(pcm[at : at + lc3.FRAME_BYTES]) for at in starts)
+                await self._send_sound(MicrophoneChunk(stream, index, tuple(frames)))
+
+
+def _as_avif(jpeg: bytes) -> bytes:
+    coded = BytesIO()
+    with Image.open(BytesIO(jpeg)) as picture:
+        picture.save(coded, "AVIF", quality=60)
+    return coded.getvalue()

@@ -1,0 +1,1 @@
+"""The simulated Mentra Display."""

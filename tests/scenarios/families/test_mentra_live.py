@@ -1,0 +1,70 @@
+"""Story: a Mentra Live is found, paired and spoken to, hears the wearer, and takes photos."""
+
+from io import BytesIO
+
+import pytest
+from PIL import Image
+
+from firmware_bridge.messages import Gesture, PhotoSize, PhotoTaken, TakePhoto
+from tests.scenarios.families.story import drop_and_return, glassd, wearers_answer, worn
+from tests.scenarios.world import until, world
+from tests.system import needs
+
+MODEL = "sim:mentra_live"
+
+
+@needs("liblc3")
+def test_it_is_found_paired_spoken_to_and_comes_back(tmp_path):
+    with worn(tmp_path, MODEL) as live:
+        assert "Mentra Live" in glassd(live, "scan")
+        assert "Paired and saved" in glassd(live, "up", "--yes")
+        assert live.status()["glasses"]["firmware"] == "1.0.0"
+
+        envelope = live.call("notes:add", text="the car is on level three")
+        assert envelope["meta"]["delivery"]["downgrade"] == "display→speech"
+        played = lambda: live.mock.speaker()["seconds"] > 0.5  # noqa: E731
+        live.wait_for(played, what="the note spoken")
+        assert live.mock.speaker()["bad_frames"] == 0
+
+        live.mock.do("battery 41")
+        live.wait_for(lambda: live.status()["glasses"]["battery"] == 41, what="the battery")
+
+        drop_and_return(live)
+        assert live.call("glasses:say", text="Back again, as before.")["ok"]
+        live.wait_for(lambda: live.mock.speaker()["playing"], what="speech after the return")
+
+
+@needs("liblc3")
+@pytest.mark.asyncio(loop_scope="session")
+@pytest.mark.parametrize(
+    ("gesture", "said"), [(Gesture.BUTTON, "yes"), (Gesture.BUTTON_LONG, "no")]
+)
+async def test_a_question_is_spoken_and_answered_by_the_button(tmp_path, gesture, said):
+    async with world(tmp_path, MODEL, glasses={"model": "mentra_live"}) as place:
+        await place.switch_glasses_on(mtu=512)
+        await place.start_daemon()
+        await place.ready()
+        place.start_call("glasses:ask", {"question": "Shall I?"})
+        await until(lambda: place.mock.glasses.speaker.playing, "the question is spoken")
+        await place.answer_question(gesture)
+        assert await wearers_answer(place) == said
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_photos_come_whole_over_a_bad_link(tmp_path):
+    async with world(tmp_path, MODEL, glasses={"model": "mentra_live"}) as place:
+        await place.switch_glasses_on(mtu=512, speed=20.0)
+        await place.start_daemon()
+        await place.ready()
+        photos = []
+        place.daemon.link.receive_photos(photos.append)
+        place.mock.glasses.faults[None].lose_every = 6
+        await place.daemon.link.request(TakePhoto(1, PhotoSize.SMALL), timeout_s=30.0)
+        await until(lambda: photos, "the photo")
+        [taken] = photos
+        assert isinstance(taken, PhotoTaken)
+        assert Image.open(BytesIO(taken.jpeg)).size == (320, 240)
+        place.mock.glasses.faults[None].lose_every = 0
+        place.mark()
+        place.wearer_does(Gesture.BUTTON)
+        await place.heard("glasses.event")
