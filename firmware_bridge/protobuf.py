@@ -10,8 +10,8 @@ from typing import Any, Final
 from firmware_bridge.errors import RemoteViolation, Violation
 
 Value = Any
-"""What a field can be. int: varint (negative: 64-bit two's complement). float: fixed 32 bit. str, bytes and a nested
-message: with their length. A list of messages: one field for each.
+"""What a field can be. int: varint (negative: 64-bit two's complement). float: fixed 32 bit.
+str, bytes and a nested message: with their length. A list of messages: one field for each.
 """
 Fields = Mapping[int, Value]
 
@@ -53,7 +53,7 @@ def _append(out: bytearray, number: int, value: object, *, zeros: bool) -> None:
             out += varint(number << 3 | _VARINT) + varint(value)
         case str():
             _append_bytes(out, number, value.encode())
-        case bytes() | bytearray():
+        case bytes():
             _append_bytes(out, number, value)
         case Mapping():
             _append_bytes(out, number, encode(value, zeros=zeros))
