@@ -52,7 +52,7 @@ from firmware_bridge.sides import Side, Sided, SideNews, SidePacket
 from firmware_bridge.text_rows import lay_out
 
 BEAT_S: Final = 10.0
-"""Seconds without a packet to an arm before a heartbeat; hosts send one every 5 to 15 s."""
+"""Seconds without a packet to or from an arm before a heartbeat; hosts send one every 5 to 15 s."""
 BATTERY_EVERY_S: Final = 60.0
 DOUBT_S: Final = 1.5
 """Seconds after which a page that may be gone is looked for, as one host waits."""
@@ -95,6 +95,7 @@ class EvenG2Codec:
         self._silenced_at = float("-inf")
         self._now = 0.0
         self._battery_at: float | None = None
+        self._beat_at = dict.fromkeys(Side, float("-inf"))
         self._hub_beat_at = 0.0
         self._probe_at: float | None = None
         self.set_max_packet(max_packet)
@@ -347,7 +348,7 @@ class EvenG2Codec:
         """The time when `handle_timer` must be called, or None."""
         due = [self._battery_at, self._probe_at]
         due += [self._lanes[side].due() for side in self._up]
-        due += [self._lanes[side].sent_at + BEAT_S for side in self._up]
+        due += [self._beat_due(side) for side in self._up]
         due.append(self._hub_beat_at if self._hub.alive else None)
         due.append(None if self._stream is None else self._stream.due())
         return min((moment for moment in due if moment is not None), default=None)
@@ -358,8 +359,8 @@ class EvenG2Codec:
         for side in sorted(self._up):
             lane = self._lanes[side]
             lane.timer(now)
-            if now >= lane.sent_at + BEAT_S:
-                lane.sent_at = now  # due again only after another silence, also when it is busy
+            if now >= self._beat_due(side):
+                self._beat_at[side] = now
                 lane.add(Task(_once(config.heartbeat())), urgent=True)
         if self._battery_at is not None and now >= self._battery_at:
             self._battery_at = now + BATTERY_EVERY_S
@@ -374,6 +375,11 @@ class EvenG2Codec:
             self._own(self._listen())
         self._beat_page(now)
         self._settle(now)
+
+    def _beat_due(self, side: Side) -> float:
+        """The time of the next heartbeat: a while after the last, and after any silence."""
+        lane = self._lanes[side]
+        return max(self._beat_at[side], min(lane.sent_at, lane.heard_at)) + BEAT_S
 
     def _beat_page(self, now: float) -> None:
         """Keep the page alive: without heartbeats it is gone after 10 s."""

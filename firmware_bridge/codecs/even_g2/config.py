@@ -43,7 +43,7 @@ SILENT: Final = 6
 def auth() -> Exchange:
     """The first message to an arm. Glasses that need none may not answer."""
     fields = {1: AUTH, AUTH_BODY: {1: 1, 2: _ANDROID}}
-    return ask(fields, Sid.CONFIG, flag=ANSWER, timeout_s=START_S, quiet=True)
+    return ask(fields, Sid.CONFIG, flag=ANSWER, timeout_s=START_S)
 
 
 def start(dialect: Dialect = STOCK) -> list[Exchange]:
@@ -57,11 +57,11 @@ def start(dialect: Dialect = STOCK) -> list[Exchange]:
         (Sid.FOREGROUND, {1: 0}),
         (Sid.AI, {1: 10, 13: {1: 0, 2: dialect.wake_speed}}),
     )
-    return [ask(each, sid, timeout_s=START_S, tries=1, quiet=True) for sid, each in messages]
+    return [ask(each, sid, timeout_s=START_S, tries=1) for sid, each in messages]
 
 
 def heartbeat() -> Exchange:
-    return ask({1: BEAT, BEAT_BODY: {}}, Sid.CONFIG, flag=ANSWER)
+    return ask({1: BEAT, BEAT_BODY: {}}, Sid.CONFIG, flag=ANSWER, tries=3, vital=True)
 
 
 def query() -> Exchange:
@@ -73,10 +73,8 @@ def setting(command: Command) -> Exchange:
     """Return the message of a setting. Raises `CommandRefused` if these glasses lack it."""
     match command:
         case SetBrightness(level, auto):
-            body: dict[int, Any] = {1: int(auto)}
-            if level is not None:
-                body[2] = level
-            return _set(BRIGHTNESS, body)
+            # zero and no level are the same on the wire; the sensor starts from the middle
+            return _set(BRIGHTNESS, {1: int(auto), 2: 50 if level is None else level})
         case SetSilentMode(on):
             return _set(SILENT, {1: int(on)})
         case SetWearDetection(on):

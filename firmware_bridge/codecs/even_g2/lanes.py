@@ -37,8 +37,8 @@ _LAST_MAGIC: Final = 0xFF
 class Exchange(Struct, frozen=True):
     """A request: `fields` of its message without the number, or `raw` bytes of the file service.
 
-    `answer`: first byte of the answer to raw bytes, None: there is none. `quiet`: no answer is no
-    sign of a lost arm.
+    `answer`: first byte of the answer to raw bytes, None: there is none. `vital`: an arm that does
+    not answer it, and says nothing else, is lost.
     """
 
     sid: int
@@ -48,7 +48,7 @@ class Exchange(Struct, frozen=True):
     flag: int = REQUEST
     timeout_s: float = ANSWER_S
     tries: int = TRIES
-    quiet: bool = False
+    vital: bool = False
 
 
 class Rest(Struct, frozen=True):
@@ -273,7 +273,7 @@ class Lane:
         if waiting.left > 0:
             self._transmit(now)
             return
-        lost = answer is None and not waiting.exchange.quiet and self.heard_at < waiting.since
+        lost = answer is None and waiting.exchange.vital and self.heard_at < waiting.since
         self._answered(answer)
         if lost:
             self._silent()

@@ -110,21 +110,20 @@ class HubPage:
 
     def _create(self, text: str, places: tuple[Rect, ...]) -> Steps:
         """Create the page. One that is there already, of an earlier link, is not answered: then it
-        is rebuilt.
+        is rebuilt; and created after all where only the first message was lost.
         """
-        create = hub.page(Cmd.CREATE, text, places, self._dialect)
-        answer = yield ask(create, tries=1, quiet=True)
-        if answer is None:
-            answer = yield ask(hub.page(Cmd.REBUILD, text, places, self._dialect))
-        if answer is None:
-            return None
-        code = _code(answer)
-        if code not in (Code.CREATED, Code.REBUILT):
-            return _refused(answer, code)
-        self._made(text, places)
-        if places:
-            yield Rest(SETTLE_S)
-        return None
+        answer: Answer | None = None
+        for cmd in (Cmd.CREATE, Cmd.REBUILD, Cmd.CREATE):
+            answer = yield ask(hub.page(cmd, text, places, self._dialect), tries=1)
+            code = _code(answer)
+            if code in (Code.CREATED, Code.REBUILT):
+                self._made(text, places)
+                if places:
+                    yield Rest(SETTLE_S)
+                return None
+            if answer is not None and not answer.result and cmd is Cmd.CREATE:
+                return _refused(answer, code)
+        return None if answer is None else _refused(answer, -1)
 
     def _made(self, text: str, places: tuple[Rect, ...]) -> None:
         self.alive, self._text, self._places, self._files = True, text, places, {}

@@ -279,7 +279,7 @@ class EvenG2Arm:
         if config.BRIGHTNESS in body:
             inner = body.message(config.BRIGHTNESS)
             facts.auto_brightness = bool(inner.integer(1))
-            facts.brightness = min(100, inner.integer(2, facts.brightness))
+            facts.brightness = min(100, inner.integer(2))
             return SetBrightness(facts.brightness, facts.auto_brightness)
         if config.HEAD_UP in body:
             command = SetHeadUpAngle(body.message(config.HEAD_UP).integer(2))

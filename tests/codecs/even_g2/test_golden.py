@@ -106,7 +106,7 @@ def payload(packet: str, kind: Kind = Kind.HOST) -> bytes:
 @pytest.mark.parametrize("way", list(Cut))
 @pytest.mark.parametrize(
     ("kind", "packet"),
-    [(KINDS[who], packet) for who, packets in WHOLE.items() for packet in packets],
+    [(KINDS[who], packet) for who, packets in WHOLE.items() for packet in packets.split()],
 )
 def test_frames_are_read_and_written_alike(kind, packet, way):
     got = joined(packet, kind)

@@ -1,5 +1,7 @@
 """A session of the Even G2 from the first packet on: both roles of the codec, joined."""
 
+from itertools import pairwise
+
 import pytest
 
 from firmware_bridge.codecs.even_g2 import lanes, pages
@@ -115,9 +117,8 @@ def test_packets_keep_their_distance():
     pair.ask(page("x" * 900))
     moments = [at for at, side in pair.sent_at if side is R]
     assert len(moments) >= 4
-    assert all(
-        after - before >= PACE_S for before, after in zip(moments, moments[1:], strict=False)
-    )
+    gaps = [after - before for before, after in pairwise(moments)]
+    assert min(gaps) > 0.99 * PACE_S
 
 
 def test_a_dead_pair_is_noticed():
@@ -591,11 +592,11 @@ def test_a_page_under_way_is_refused_when_the_arm_is_lost():
 
 
 @pytest.mark.parametrize("way", ["up", "down"])
-def test_every_second_packet_may_be_lost(way):
+def test_every_third_packet_may_be_lost(way):
     count = iter(range(10**6))
 
     def air(_side, heading, packet):
-        return [] if heading == way and next(count) % 2 == 0 else [packet]
+        return [] if heading == way and next(count) % 3 == 0 else [packet]
 
     pair = Pair(air=air)
     assert isinstance(pair.ask(Hello("t", "0")), GlassesInfo)
@@ -610,7 +611,7 @@ def test_doubled_packets_change_nothing():
     big = Tile(0, 0, 200, 100, 1, b"\xff" * 2500)
     assert pair.ask(ShowPage("p", tiles=(big,))) == Done()
     assert [each for each in pair.shown if isinstance(each, ShowPage)][-1].tiles
-    assert pair.commands().count(Cmd.IMAGE) == 3 * 2  # each is seen twice
+    assert pair.commands().count(Cmd.IMAGE) == 3
     assert len(pair.shown) == 3
 
 
@@ -626,8 +627,7 @@ def test_a_refused_message_is_repeated_at_once():
     pair = Pair(air=air).ready()
     began = pair.now
     assert pair.ask(page("Hi" * 200)) == Done()
-    # a creation has one try: the second is the rebuilding of what may be there, and fails
-    assert pair.now - began < 4 * lanes.ANSWER_S
+    assert pair.now - began < lanes.ANSWER_S
 
 
 def test_late_answers_of_a_repeated_message_count():
