@@ -59,7 +59,7 @@ def _demo(verb: argparse.ArgumentParser) -> None:
     _add(
         verb,
         "--glasses MODEL",
-        "mock:display, mock:audio, mock:full (default) or sim:even_g1",
+        "mock:display, mock:audio, mock:full (default), sim:even_g1 or sim:even_g2",
         choices=MOCKS,
     )
     _add(verb, "--script FILE", "play the steps of this file instead of asking you")
@@ -309,7 +309,7 @@ def _up(verb: argparse.ArgumentParser) -> None:
 
 
 def _sim(verb: argparse.ArgumentParser) -> None:
-    _add(verb, "model MODEL", "mock:display, mock:audio, mock:full or sim:even_g1")
+    _add(verb, "model MODEL", "mock:display, mock:audio, mock:full, sim:even_g1 or sim:even_g2")
     _add(
         verb,
         "--radio R",
@@ -533,7 +533,7 @@ PROVIDERS: Final = (
     "anthropic",
     "gemini",
 )
-MOCKS: Final = ("mock:display", "mock:audio", "mock:full", "sim:even_g1")
+MOCKS: Final = ("mock:display", "mock:audio", "mock:full", "sim:even_g1", "sim:even_g2")
 VERBS: Final[tuple[tuple[str, str, Add], ...]] = (
     ("run", "the daemon, in the foreground", _run),
     ("up", "find your glasses, pair, connect and save them, step by step", _up),

@@ -112,7 +112,7 @@ class HubPage:
         """Create the page. One that is there already, of an earlier link, is not answered: then it
         is rebuilt; and created after all where only the first message was lost.
         """
-        answer: Answer | None = None
+        refused: Reply | None = None
         for cmd in (Cmd.CREATE, Cmd.REBUILD, Cmd.CREATE):
             answer = yield ask(hub.page(cmd, text, places, self._dialect), tries=1)
             code = _code(answer)
@@ -121,9 +121,10 @@ class HubPage:
                 if places:
                     yield Rest(SETTLE_S)
                 return None
+            refused = refused if answer is None else _refused(answer, code)
             if answer is not None and not answer.result and cmd is Cmd.CREATE:
-                return _refused(answer, code)
-        return None if answer is None else _refused(answer, -1)
+                break
+        return refused
 
     def _made(self, text: str, places: tuple[Rect, ...]) -> None:
         self.alive, self._text, self._places, self._files = True, text, places, {}

@@ -114,7 +114,8 @@ class Variant(Struct, frozen=True):
     exit_keeps_page: bool = False
     max_name: int = MAX_NAME
     piece: int = MAX_PIECE
-    refuses: Callable[[Received, bytes], bool] = lambda _message, _packet: False
+    fragment: int = 255
+    refuses: Callable[[Received], bool] = lambda _message: False
 
 
 STOCK: Final = Variant()
@@ -175,6 +176,9 @@ class EvenG2Arm:
         channel = channel_of(packet)
         if channel not in self._joiners:
             raise RemoteViolation(Violation.UNKNOWN_FRAME, f"a packet for {channel!r}")
+        if len(packet) - HEAD > self._variant.fragment:
+            self._out_packets([nak(packet[2], packet[6])], channel)
+            return
         try:
             message = self._joiners[channel].add(packet)
         except BadChecksum as bad:
@@ -182,7 +186,7 @@ class EvenG2Arm:
             raise
         if message is None or message.payload is None:
             return
-        if self._variant.refuses(message, packet):
+        if self._variant.refuses(message):
             self._out_packets([nak(message.seq, message.sid)], channel)
             return
         try:
