@@ -559,7 +559,16 @@ PROVIDERS: Final = (
     "anthropic",
     "gemini",
 )
-MOCKS: Final = ("mock:display", "mock:audio", "mock:full", "sim:even_g1", "sim:frame")
+MOCKS: Final = (
+    "mock:display",
+    "mock:audio",
+    "mock:full",
+    "sim:even_g1",
+    "sim:even_g2",
+    "sim:frame",
+    "sim:mentra_live",
+    "sim:mentra_nex",
+)
 VERBS: Final[tuple[tuple[str, str, Add], ...]] = (
     ("run", "the daemon, in the foreground", _run),
     ("up", "find your glasses, pair, connect and save them, step by step", _up),

@@ -3,10 +3,10 @@
 Lines are already fitted. The glasses cannot place text at a pixel, so columns become spaces.
 """
 
-import re
 from collections.abc import Callable, Iterable
 from typing import Final
 
+from firmware_bridge import text_rows
 from firmware_bridge.codecs.even_g1.wire import (
     CHUNKED,
     PAGE_BYTES,
@@ -21,35 +21,11 @@ from firmware_bridge.messages import MAX_LINES, ShowPage, TextLine
 
 HEAD: Final = CHUNKED[Op.TEXT][2]
 _BYTE: Final = 255
-_GAP: Final = re.compile(r" {3,}")
 
 
 def lay_out(lines: Iterable[TextLine], width: Callable[[str], float]) -> str:
-    """Lay out rows and columns as the single text the glasses take.
-
-    LF ends each row, empty rows are LFs, columns are reached by spaces. A piece starts at its
-    column or up to one space earlier, so that text ending at the edge stays on the lens, and never
-    inside the previous piece. Where only the last row has a gap, that of a page number, it is
-    narrower on a page that would have too many bytes.
-    """
-    rows: dict[int, list[TextLine]] = {}
-    for line in lines:
-        rows.setdefault(line.row, []).append(line)
-    last = max(rows, default=-1)
-    texts = [_row(rows.get(row, []), width) for row in range(last + 1)]
-    over = sum(len(text.encode()) + 1 for text in texts) - PAGE_BYTES
-    if over > 0 and not any(len(rows.get(row, ())) > 1 for row in range(last)):
-        texts[-1] = _GAP.sub(lambda gap: " " * max(2, len(gap[0]) - over), texts[-1])
-    return "".join(f"{text}\n" for text in texts)
-
-
-def _row(pieces: list[TextLine], width: Callable[[str], float]) -> str:
-    text = ""
-    for piece in sorted(pieces, key=lambda piece: piece.x):
-        gap = piece.x - (width(text) if text else 0)
-        spaces = max(int(gap // width(" ")), 1 if text else 0)
-        text += " " * spaces + piece.text
-    return text
+    """Lay out rows and columns as the single text the glasses take."""
+    return text_rows.lay_out(lines, width, PAGE_BYTES)
 
 
 def cut(

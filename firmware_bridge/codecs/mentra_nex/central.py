@@ -16,6 +16,7 @@ from firmware_bridge.codecs.mentra_nex.wire import (
     Schema,
     ToGlasses,
     ToPhone,
+    encode,
     packets,
     text_message,
 )
@@ -39,7 +40,7 @@ from firmware_bridge.messages import (
     UpdatePage,
 )
 from firmware_bridge.packets import MIN_PACKET, channel_of, clamp_packet
-from firmware_bridge.protobuf import Message, encode
+from firmware_bridge.protobuf import Message
 
 MODEL: Final = "mentra_nex"
 GAP_S: Final = 0.01
@@ -121,15 +122,15 @@ class MentraNexCodec:
     def _message(self, message: Message, now: float) -> None:
         events = self._events.read(message, self._schema)
         self._inbox.extend(map(Incoming, events))
-        if message.has(ToPhone.BATTERY):
+        if ToPhone.BATTERY in message:
             self._battery_answered(now)
-        if message.has(ToPhone.PING):
+        if ToPhone.PING in message:
             self._pinged(message.message(ToPhone.PING))
-        if message.has(ToPhone.VERSION):
+        if ToPhone.VERSION in message:
             self._learn_version(message.message(ToPhone.VERSION))
-        if message.has(ToPhone.INFO):
+        if ToPhone.INFO in message:
             self._firmware = message.message(ToPhone.INFO).text(1)[:64] or self._firmware
-        if message.has(ToPhone.IMAGE_DONE):
+        if ToPhone.IMAGE_DONE in message:
             self._picture_answered(message.message(ToPhone.IMAGE_DONE), now)
 
     def _sound(self, packet: bytes) -> None:
@@ -166,7 +167,7 @@ class MentraNexCodec:
         self._learn_by = now + LEARN_S
 
     def _pinged(self, body: Message) -> None:
-        if self._learn_by is not None and not body.numbers:
+        if self._learn_by is not None and not body.numbers():
             self._schema = Schema.A
         elif self._schema is Schema.B:
             self._say(encode({ToGlasses.PONG: b""}))

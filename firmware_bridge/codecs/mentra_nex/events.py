@@ -32,16 +32,16 @@ class EventReader:
 
     def read(self, message: Message, schema: Schema) -> list[Event]:
         """Return the events of a message. Raises `RemoteViolation`."""
-        if message.has(ToPhone.BATTERY):
+        if ToPhone.BATTERY in message:
             body = message.message(ToPhone.BATTERY)
-            return self._charge(body.integer(1), charging=body.flag(2))
-        if message.has(ToPhone.CHARGING) and self._battery is not None:
+            return self._charge(body.integer(1), charging=body.integer(2) != 0)
+        if ToPhone.CHARGING in message and self._battery is not None:
             state = message.message(ToPhone.CHARGING)
             return self._charge(self._battery.level, charging=state.integer(1) == 1)
-        if message.has(ToPhone.BUTTON):
+        if ToPhone.BUTTON in message:
             body = message.message(ToPhone.BUTTON)
             return _press(body.integer(1), body.integer(2), schema)
-        if message.has(ToPhone.GESTURE):
+        if ToPhone.GESTURE in message:
             gesture = HEAD.get(message.message(ToPhone.GESTURE).integer(1))
             return [] if gesture is None else [Gestured(gesture)]
         return []

@@ -23,6 +23,7 @@ from firmware_bridge.codecs.mentra_nex.wire import (
     Schema,
     ToGlasses,
     ToPhone,
+    encode,
     read_chunk,
     read_text,
 )
@@ -47,7 +48,7 @@ from firmware_bridge.messages import (
     TextLine,
 )
 from firmware_bridge.packets import MIN_PACKET, clamp_packet
-from firmware_bridge.protobuf import Message, encode
+from firmware_bridge.protobuf import Message, packed
 
 STREAM: Final = 0
 MAX_WAITING: Final = 512
@@ -104,11 +105,11 @@ class MentraNexGlasses:
             ToGlasses.PONG: lambda _body, _now: self._pinged(),
             ToGlasses.VERSION: lambda body, _now: self._say_version(body),
             ToGlasses.HEAD_UP_ANGLE: lambda body, _now: self._angle(body),
-            ToGlasses.MICROPHONE: lambda body, _now: self._listen(on=body.flag(1)),
+            ToGlasses.MICROPHONE: lambda body, _now: self._listen(on=body.integer(1) != 0),
             ToGlasses.TEXT: lambda body, _now: self._text(body),
             ToGlasses.IMAGE: self._announced,
             ToGlasses.BRIGHTNESS: lambda body, _now: self._brightness(body),
-            ToGlasses.COMMIT: lambda body, _now: self._commit(clear=body.flag(1)),
+            ToGlasses.COMMIT: lambda body, _now: self._commit(clear=body.integer(1) != 0),
             ToGlasses.CLEAR: lambda _body, _now: self._clear(),
         }
 
@@ -157,7 +158,7 @@ class MentraNexGlasses:
         return b"".join(pieces) if len(pieces) == total else None
 
     def _message(self, message: Message, now: float) -> None:
-        for number in message.numbers:
+        for number in message.numbers():
             if number in self._takes and not (
                 self._dialect.schema is Schema.A and number in (ToGlasses.CLEAR, ToGlasses.VERSION)
             ):
@@ -308,5 +309,5 @@ class MentraNexGlasses:
         if image is not None and image.due <= now:
             image.due = now + MISSING_S * 5
             missing = [at for at in range(image.total) if at not in image.pieces]
-            body = encode({1: f"{image.stream:04X}", 2: 1, 3: missing})
+            body = encode({1: f"{image.stream:04X}", 2: 1, 3: packed(missing)})
             self._tell({ToPhone.IMAGE_DONE: body})

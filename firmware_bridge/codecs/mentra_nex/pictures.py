@@ -11,9 +11,9 @@ from firmware_bridge.codecs.mentra_nex.wire import (
     WIDTH,
     ToGlasses,
     chunk,
+    encode,
 )
 from firmware_bridge.errors import CommandRefused
-from firmware_bridge.protobuf import encode
 
 WAIT_S: Final = 5.0
 """Seconds for the glasses' word about a picture (SPEC: 5 s a chunk)."""

@@ -13,8 +13,9 @@ from typing import Final
 
 from msgspec import Struct
 
+from firmware_bridge import protobuf
 from firmware_bridge.errors import CommandRefused, RemoteViolation, Violation
-from firmware_bridge.protobuf import Message, encode
+from firmware_bridge.protobuf import Message
 
 JSON: Final = 0x01
 PROTOBUF: Final = 0x02
@@ -100,6 +101,11 @@ class Dialect(Struct, frozen=True):
 
 
 STOCK: Final = Dialect()
+
+
+def encode(fields: protobuf.Fields) -> bytes:
+    """Encode a message as both ends do: numbers that are 0 are left out."""
+    return protobuf.encode(fields, zeros=False)
 
 
 def packets(message: bytes, framing: Framing, number: int, max_packet: int) -> list[bytes]:

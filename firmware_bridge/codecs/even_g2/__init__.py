@@ -1,0 +1,1 @@
+"""The codec of the Even Realities G2."""

@@ -1,0 +1,431 @@
+"""Even Realities G2, central role: translates messages to the packets of both arms and back.
+
+Pages, settings and queries go to the right arm; the left one is authenticated, kept alive, asked
+for its battery, and heard: its microphone is the usual one.
+"""
+
+from collections import deque
+from collections.abc import Callable
+from functools import partial
+from typing import Final, Literal
+
+from msgspec.structs import replace
+
+from firmware_bridge.codec import NEED_DATA, Incoming, _NeedData
+from firmware_bridge.codecs.even_g2 import config, files, hub
+from firmware_bridge.codecs.even_g2.events import EventDecoder
+from firmware_bridge.codecs.even_g2.hub import Code
+from firmware_bridge.codecs.even_g2.lanes import ANSWER_S, Exchange, Flow, Lane, Task, ask
+from firmware_bridge.codecs.even_g2.model import PAGE_BYTES, SOUND
+from firmware_bridge.codecs.even_g2.pages import HubPage
+from firmware_bridge.codecs.even_g2.picture import pictures
+from firmware_bridge.codecs.even_g2.sound import PAUSE_S, SoundStream
+from firmware_bridge.codecs.even_g2.wire import STOCK, Dialect, Joiner, Kind, Received
+from firmware_bridge.errors import CommandRefused, LinkLost, LocalMisuse, LostReason
+from firmware_bridge.messages import (
+    AllowApps,
+    AudioFormat,
+    ClearPage,
+    Command,
+    Done,
+    Event,
+    ExitToDashboard,
+    Failed,
+    GlassesInfo,
+    Hello,
+    Hiding,
+    PageClosed,
+    Ping,
+    Reply,
+    SetBrightness,
+    SetSilentMode,
+    ShowNotification,
+    ShowPage,
+    SideChanged,
+    StartMicrophone,
+    StopMicrophone,
+    UpdatePage,
+)
+from firmware_bridge.packets import MIN_PACKET, channel_of, clamp_packet
+from firmware_bridge.protobuf import Message
+from firmware_bridge.sides import Side, Sided, SideNews, SidePacket
+from firmware_bridge.text_rows import lay_out
+
+BEAT_S: Final = 10.0
+"""Seconds without a packet to or from an arm before a heartbeat; hosts send one every 5 to 15 s."""
+BATTERY_EVERY_S: Final = 60.0
+DOUBT_S: Final = 1.5
+"""Seconds after which a page that may be gone is looked for, as one host waits."""
+MAX_REQUESTS: Final = 64
+"""Commands without an answer; beyond it the caller is not waiting for answers."""
+_LENS: Final = (ShowPage, UpdatePage, ClearPage, ExitToDashboard)
+
+
+class EvenG2Codec:
+    """One connection to a pair; implements `Codec[Sided]` in the central role. Used once.
+
+    Emits `SideNews(side, up=False)` for an arm that stopped answering, which asks the transport to
+    reconnect it.
+    """
+
+    def __init__(
+        self,
+        *,
+        width: Callable[[str], float],
+        max_packet: int = MIN_PACKET,
+        dialect: Dialect = STOCK,
+    ) -> None:
+        self._width = width
+        self._dialect = dialect
+        self._inbox: deque[Incoming] = deque()
+        self._given_up: deque[SideNews] = deque()
+        self._silent: deque[Side] = deque()
+        self._held: deque[Task] = deque()
+        self._up: set[Side] = set()
+        self._met = False
+        self._lanes = {
+            side: Lane(self._ended, partial(self._silent.append, side), dialect) for side in Side
+        }
+        self._joiners = {side: Joiner(Kind.GLASSES) for side in Side}
+        self._events = EventDecoder(self._doubt)
+        self._hub = HubPage(dialect)
+        self._number = 0
+        self._page: ShowPage | None = None
+        self._stream: SoundStream | None = None
+        self._silenced_at = float("-inf")
+        self._now = 0.0
+        self._battery_at: float | None = None
+        self._beat_at = dict.fromkeys(Side, float("-inf"))
+        self._hub_beat_at = 0.0
+        self._probe_at: float | None = None
+        self.set_max_packet(max_packet)
+
+    def set_max_packet(self, size: int) -> None:
+        """Set the packet size: that of the arm with the smaller packets."""
+        for lane in self._lanes.values():
+            lane.max_packet = clamp_packet(size)
+
+    # -------------------------------------------------------------- in
+
+    def receive_packet(self, packet: Sided, now: float) -> None:
+        """Process a packet, or a side's loss or return. Raises nothing but `RemoteViolation`."""
+        self._now = now
+        try:
+            if isinstance(packet, SideNews):
+                self._side(packet, now)
+            elif packet.side in self._up:
+                self._lanes[packet.side].heard_at = now
+                self._packet(packet.side, packet.data, now)
+        finally:
+            self._settle(now)
+
+    def _packet(self, side: Side, data: bytes, now: float) -> None:
+        if channel_of(data) == SOUND:
+            self._sound(side, data, now)
+            return
+        received = self._joiners[side].add(data)
+        if received is not None and not self._lanes[side].receive(received, now):
+            self._unasked(side, received)
+
+    def _sound(self, side: Side, data: bytes, now: float) -> None:
+        """Report sound; switch off a microphone that was not asked for."""
+        if self._stream is None:
+            if now - self._silenced_at >= PAUSE_S:
+                self._silenced_at = now
+                self._own(_once(ask(hub.audio(on=False))))
+        elif self._stream.is_open:
+            chunk = self._stream.receive(side, data, now)
+            if chunk is not None:
+                self._tell(chunk)
+
+    def _unasked(self, side: Side, received: Received) -> None:
+        if received.payload:
+            self._tell(*self._events.decode(side, received.sid, Message(received.payload)))
+
+    def next_event(self) -> Incoming | Literal[_NeedData.NEED_DATA]:
+        """Return the next answer or event."""
+        return self._inbox.popleft() if self._inbox else NEED_DATA
+
+    def _tell(self, *events: Event) -> None:
+        self._inbox.extend(map(Incoming, events))
+
+    # -------------------------------------------------------------- sides
+
+    def _side(self, news: SideNews, now: float) -> None:
+        side, lane = news.side, self._lanes[news.side]
+        if news.up is (side in self._up):
+            return
+        self._tell(SideChanged(side, up=news.up, reason=news.reason))
+        if not news.up:
+            self._up.discard(side)
+            self._joiners[side] = Joiner(Kind.GLASSES)
+            if side is Side.RIGHT:
+                self._hub.lost()
+            lane.clear(f"the {side} side is away")
+            return
+        self._up.add(side)
+        lane.sent_at = lane.heard_at = now
+        lane.add(Task(self._greet(side)))
+        if side is Side.RIGHT:
+            self._restore()
+        if not self._met:
+            self._met, self._battery_at = True, now + BATTERY_EVERY_S
+        while self._held:
+            self._begin(self._held.popleft())
+
+    def _greet(self, side: Side) -> Flow:
+        """Begin a session with an arm. Nothing of it is needed for what follows."""
+        if self._dialect.auth:
+            yield config.auth()
+        for exchange in config.start(self._dialect) if side is Side.RIGHT else ():
+            _ = yield exchange  # a list takes no answers, so no `yield from`
+        yield from self._ask_settings(side)
+        return None
+
+    def _restore(self) -> None:
+        """Restore page and microphone on the right arm: it lost both."""
+        lane = self._lanes[Side.RIGHT]
+        if self._page is not None:
+            lane.add(Task(self._draw(self._page), about=self._page, lens=True))
+        if self._stream is not None:
+            lane.add(Task(self._listen(), about=self._stream))
+
+    def _doubt(self) -> None:
+        """The page may be gone: look for it soon."""
+        if self._hub.alive and self._probe_at is None:
+            self._probe_at = self._now + DOUBT_S
+
+    # -------------------------------------------------------------- out
+
+    def send(self, message: Command | Event | Reply, now: float, *, re: int | None = None) -> int:  # noqa: ARG002 - the contract's
+        """Start a command. Raises `CommandRefused` if impossible now, `LocalMisuse` if too many."""
+        self._now = now
+        if not isinstance(message, Command):
+            raise CommandRefused("unsupported", f"a central never says {type(message).__name__}")
+        tasks = [task for lane in self._lanes.values() for task in lane.tasks()]
+        if sum(task.number > 0 for task in [*tasks, *self._held]) >= MAX_REQUESTS:
+            raise LocalMisuse(f"{MAX_REQUESTS} commands are under way: wait for their answers")
+        command = self._whole(message) if isinstance(message, UpdatePage) else message
+        self._check_stream(command)
+        lens = isinstance(command, _LENS)
+        task = Task(self._flow(command), self._number + 1, command, lens)
+        self._number += 1
+        if lens:
+            for older in tasks:
+                older.stale |= older.lens
+        self._remember(command)
+        if self._met:
+            self._begin(task)
+        else:
+            self._held.append(task)  # wait for the first side
+        self._settle(now)
+        return task.number
+
+    def _begin(self, task: Task) -> None:
+        """Start a command at the right arm; a greeting and a ping at the left one if need be."""
+        for side in (Side.RIGHT, Side.LEFT):
+            if side in self._up and (side is Side.RIGHT or isinstance(task.about, Hello | Ping)):
+                self._lanes[side].add(task, urgent=isinstance(task.about, Ping))
+                return
+        self._ended(task, Failed("busy", "the right side is away"))
+
+    def _flow(self, command: Command) -> Flow:
+        """Return how a command is carried out. Raises `CommandRefused`."""
+        match command:
+            case Hello():
+                return self._hello()
+            case Ping():
+                return _once(config.heartbeat())
+            case ShowPage():
+                return self._draw(command)
+            case ClearPage():
+                return self._hub.clear()
+            case ExitToDashboard():
+                return self._hub.leave()
+            case StartMicrophone(format=form):
+                if form is not AudioFormat.LC3:
+                    raise CommandRefused("unsupported", f"{form}; the microphone speaks lc3")
+                return self._listen()
+            case StopMicrophone():
+                return _once(ask(hub.audio(on=False)))
+            case AllowApps() | ShowNotification():
+                return files.send(command)
+        return _once(config.setting(command))
+
+    def _draw(self, page: ShowPage) -> Flow:
+        """Return the flow that shows a page. Raises `CommandRefused` if it is too large."""
+        text = lay_out(page.lines, self._width, PAGE_BYTES).removesuffix("\n")
+        size = len(text.encode())
+        if size > PAGE_BYTES:
+            raise CommandRefused("too_big", f"a page of {size} bytes; at most {PAGE_BYTES}")
+        return self._hub.draw(text, pictures(page.tiles) if page.tiles else ())
+
+    def _whole(self, update: UpdatePage) -> ShowPage:
+        """Return the current page with the update applied: its text is sent as a whole."""
+        page = self._page
+        if page is None or (page.scene, page.page) != (update.scene, update.page):
+            detail = f"{update.scene!r} page {update.page} is not on the lens"
+            raise CommandRefused("no_scene", detail)
+        rows = {line.row for line in update.lines}
+        kept = tuple(line for line in page.lines if line.row not in rows)
+        return replace(page, lines=kept + update.lines, tiles=page.tiles + update.tiles)
+
+    def _check_stream(self, command: Command) -> None:
+        if isinstance(command, StartMicrophone) and self._stream is not None:
+            raise CommandRefused("busy", f"microphone stream {self._stream.number} is open")
+        opened = None if self._stream is None else self._stream.number
+        if isinstance(command, StopMicrophone) and opened != command.stream:
+            raise CommandRefused("no_stream", f"microphone stream {command.stream} is not open")
+
+    def _remember(self, command: Command) -> None:
+        """Remember what must be restored when the right arm returns."""
+        match command:
+            case ShowPage():
+                self._page = command
+            case ClearPage() | ExitToDashboard():
+                self._page = None
+            case StartMicrophone(stream):
+                self._stream = SoundStream(stream)
+            case StopMicrophone():
+                self._stream = None
+
+    def packets_to_send(self, now: float) -> list[Sided]:
+        """Return the packets to send now: sides given up first, then packets, left before right."""
+        self._now = now
+        out: list[Sided] = [*self._given_up]
+        self._given_up.clear()
+        for side in sorted(self._up):
+            out += [SidePacket(side, packet) for packet in self._lanes[side].emit(now)]
+        self._settle(now)
+        return out
+
+    def backlog(self) -> int:
+        """Bytes of the messages under way."""
+        return sum(lane.backlog() for lane in self._lanes.values())
+
+    # -------------------------------------------------------------- flows
+
+    def _hello(self) -> Flow:
+        answer = yield config.query()
+        if answer is None:
+            return None
+        body = answer.message.message(config.QUERY_BODY)
+        versions = [body.text(at)[:32] for at in (5, 6)]
+        return GlassesInfo("G2", " / ".join(dict.fromkeys(filter(None, versions))), "", {}, {})
+
+    def _ask_settings(self, side: Side) -> Flow:
+        answer = yield config.query()
+        if answer is not None:
+            self._tell(*self._events.settings(side, answer.message))
+        return None
+
+    def _listen(self) -> Flow:
+        """Switch the microphone on; it needs a page."""
+        failed = yield from self._hub.ensure()
+        if not self._hub.alive:
+            return failed
+        answer = yield ask(hub.audio(on=True))
+        if answer is None:
+            return None
+        if answer.result or hub.code_of(answer.message) == Code.AUDIO_FAILED:
+            return Failed("busy", "the glasses refused the microphone")
+        if self._stream is not None:
+            self._stream.opened(self._now)
+        return Done()
+
+    def _look_for_page(self) -> Flow:
+        """Find out whether the page is still there, and report if not."""
+        yield from self._hub.probe()
+        if not self._hub.alive:
+            self._tell(PageClosed())
+            if self._stream is not None:
+                yield from self._listen()
+        return None
+
+    # -------------------------------------------------------------- time
+
+    def next_timer(self) -> float | None:
+        """The time when `handle_timer` must be called, or None."""
+        due = [self._battery_at, self._probe_at]
+        due += [self._lanes[side].due() for side in self._up]
+        due += [self._beat_due(side) for side in self._up]
+        due.append(self._hub_beat_at if self._hub.alive else None)
+        due.append(None if self._stream is None else self._stream.due())
+        return min((moment for moment in due if moment is not None), default=None)
+
+    def handle_timer(self, now: float) -> None:
+        """Retry, and send heartbeats. Raises `LinkLost(SILENT)` if neither arm answers."""
+        self._now = now
+        for side in sorted(self._up):
+            lane = self._lanes[side]
+            lane.timer(now)
+            if now >= self._beat_due(side):
+                self._beat_at[side] = now
+                lane.add(Task(_once(config.heartbeat())), urgent=True)
+        if self._battery_at is not None and now >= self._battery_at:
+            self._battery_at = now + BATTERY_EVERY_S
+            for side in self._up:
+                self._lanes[side].add(Task(self._ask_settings(side)))
+        if self._probe_at is not None and now >= self._probe_at:
+            self._probe_at = None
+            self._own(self._look_for_page())
+        reopen_at = None if self._stream is None else self._stream.due()
+        if self._stream is not None and reopen_at is not None and now >= reopen_at:
+            self._stream.reopening()
+            self._own(self._listen())
+        self._beat_page(now)
+        self._settle(now)
+
+    def _beat_due(self, side: Side) -> float:
+        """The time of the next heartbeat: a while after the last, and after any silence."""
+        lane = self._lanes[side]
+        return max(self._beat_at[side], min(lane.sent_at, lane.heard_at)) + BEAT_S
+
+    def _beat_page(self, now: float) -> None:
+        """Keep the page alive: without heartbeats it is gone after 10 s."""
+        if self._hub.alive and now >= self._hub_beat_at:
+            self._hub_beat_at = now + self._dialect.hub_beat_s
+            beat = replace(ask(hub.beat(self._dialect)), timeout_s=ANSWER_S, tries=1)
+            self._own(_once(beat), urgent=True)
+
+    def _own(self, flow: Flow, *, urgent: bool = False) -> None:
+        if Side.RIGHT in self._up:
+            self._lanes[Side.RIGHT].add(Task(flow), urgent=urgent)
+
+    def _settle(self, now: float) -> None:
+        """Give up arms that no longer answer."""
+        while self._silent:
+            side = self._silent.popleft()
+            if side in self._up:
+                self._given_up.append(SideNews(side, up=False, reason="silent"))
+                self._side(self._given_up[-1], now)
+        if self._given_up and not self._up:
+            raise LinkLost(LostReason.SILENT, "neither side answers any more")
+
+    def _ended(self, task: Task, reply: Reply | None) -> None:
+        """Answer a command; where no arm answered the outcome is unknown and it times out."""
+        if task.number == 0 or reply is None:
+            return
+        if isinstance(task.about, StartMicrophone) and not isinstance(reply, Done):
+            self._stream = None
+        if isinstance(reply, Done):
+            self._tell(*self._hidden_by(task.about))
+        self._inbox.append(Incoming(reply, re=task.number))
+
+    def _hidden_by(self, command: object) -> list[Event]:
+        match command:
+            case SetSilentMode(on):
+                return self._events.hides(Hiding.SILENT, on)
+            case SetBrightness(level, auto):
+                return self._events.hides(Hiding.DARK, level == 0 and not auto)
+        return []
+
+
+def _once(exchange: Exchange) -> Flow:
+    """One request whose answer, of whatever contents, is success."""
+    answer = yield exchange
+    if answer is None:
+        return None
+    if answer.result:
+        return Failed("busy", f"the glasses refused it with result {answer.result}")
+    return Done()

@@ -1,0 +1,1 @@
+"""The simulated Even Realities G2."""
