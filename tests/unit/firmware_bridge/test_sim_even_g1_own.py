@@ -38,9 +38,8 @@ async def test_a_position_is_kept_only_after_it_was_shown(pair: Pair) -> None:
     assert (await left.ask("3B"))[:4] == bytes.fromhex("3B C9 04 05")
     assert await left.ask("26 08 00 02 02 01 03 07") == bytes.fromhex("26 06 00 02 02 C9")
     assert pair.mock.glasses.settings["preview"] is True
-    assert await left.ask("26 08 00 03 02 00 03 08") == bytes.fromhex("26 06 00 03 02 CA"), (
-        "another"
-    )
+    another = await left.ask("26 08 00 03 02 00 03 08")
+    assert another == bytes.fromhex("26 06 00 03 02 CA")
     await left.ask("26 08 00 04 02 01 03 07")
     assert await left.ask("26 08 00 05 02 00 03 07") == bytes.fromhex("26 06 00 05 02 C9")
     assert pair.mock.glasses.settings == {"position": [3, 7], "preview": False}
