@@ -157,6 +157,22 @@ def test_a_long_calendar_goes_in_several_packets(pair):
     assert pair.shown == {L: [SetCalendar(entries)], R: [SetCalendar(entries)]}
 
 
+@pytest.mark.parametrize(
+    ("command", "refusal"),
+    [
+        (SetMap(), "06 0C 00 01 07 01 00 01 00 01"),
+        (SetNote(1), "1E CA" + " 00" * 18),
+        (AHEAD, "0A CA" + " 00" * 18),
+        (SetDisplayPosition(1, 1, preview=True), "26 06 00 01 02 CA"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_what_the_glasses_refuse_is_refused_in_the_form_of_their_answers(pair, command, refusal):
+    pair.reply = accepts(R)
+    assert isinstance(pair.ask(command), Failed)
+    assert hexes(pair.told[L])[-1] == refusal
+
+
 def test_a_refused_piece_of_the_dashboard_is_a_refusal(pair):
     pair.air = lambda _side, way, packet: (
         [packet[:-1] + b"\1"] if way == "up" and packet[0] == 0x06 else [packet]
@@ -271,6 +287,19 @@ def test_a_note_that_is_not_there_is_refused(pair):
     assert pair.shown[R] == [FetchVoiceNote(9)] * TRIES + [DeleteVoiceNote(9)] * TRIES
 
 
+def test_sound_of_a_spoken_note_is_no_answer_to_a_written_one(pair):
+    pair.air = lambda _side, way, packet: [] if way == "up" else [packet]
+    number = pair.central.send(SetNote(1, "t"), pair.now)
+    pair.run(for_s=0.1)
+    pair.tell(L, sound(1, 2, 1, b"a"), sound(0, 2, 1, b"a"))
+    pair.run(for_s=0.3)
+    assert (len(pair.said[L]), pair.said[R]) == (1, []), "the left arm has not answered"
+    pair.tell(L, bytes.fromhex("1E 0F 00 01 03 01 00 01 00 00"))
+    pair.run(for_s=0.1)
+    assert len(pair.said[R]) == 1
+    assert pair.answer(number) is None
+
+
 def test_deleting_a_spoken_note_is_answered(pair):
     assert isinstance(pair.ask(DeleteVoiceNote(2)), Done)
     assert hexes(pair.said[R]) == ["1E 06 00 01 04 02"]
@@ -366,6 +395,14 @@ def test_a_route_is_sent_as_runs_of_its_bits(pair):
     numbers = [packet[3] for packet in pair.said[L]]
     assert numbers == list(range(1, len(numbers) + 1)), "seq grows with every packet"
     assert pair.shown[R] == [ShowRoute(ROUTE, ROUTE)]
+
+
+@pytest.mark.parametrize("runs", ["08 01 08 00", "FF 01 FF", "FF 02", ""])
+def test_runs_that_are_not_two_pictures_are_refused(runs):
+    arm = EvenG1Arm(L, max_packet=244)
+    with pytest.raises(RemoteViolation, match="not two pictures"):
+        arm.receive_packet(bytes.fromhex("0A 0D 00 01 02 01 00 01 00" + runs), 0.0)
+    assert arm.packets_to_send(0.0) == [b"\x0a\xca" + bytes(18)]
 
 
 def test_a_route_that_is_all_dots_is_too_big(pair):

@@ -160,8 +160,7 @@ class ArmSession(PeripheralSession):
                 self._glasses.tell(self._glasses.lens_report())
                 return Done()
             case ClearNotification(number):
-                if number == self._notified_of:
-                    self._take_notification(number)
+                self._take_notification(number)
                 return Done()
             case Restart():
                 return self._restart()

@@ -177,7 +177,8 @@ async def test_a_restart_is_a_lost_link_without_an_answer_and_a_dark_lens(pair: 
     """§5 23 72."""
     await pair.left.ask(text("the page\n")[0])
     await pair.left.transport.write(bytes.fromhex("23 72"))
-    assert await pair.left.lost()
+    async with asyncio.timeout(20):  # after 32 s any silent arm disconnects
+        assert await pair.left.lost()
     assert (await pair.ear.wait("restart"))["side"] is L
     assert lines(pair) == []
     left = await pair.again(L)
