@@ -79,6 +79,8 @@ class GlassesStatus(Struct, frozen=True):
     capabilities: Capabilities | None = None
     stale: bool = False
     battery: int | None = None
+    case: int | None = None
+    """Charge of the charging case in percent, as last reported; None where nothing was."""
     worn: bool | None = None
     attempts: int = 0
     sides: Mapping[Side, SideStatus] = field(default_factory=dict)

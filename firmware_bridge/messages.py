@@ -22,6 +22,10 @@ MAX_CHUNK_BYTES: Final = 4096
 """One chunk of sound: 128 ms of 16 kHz 16-bit PCM."""
 MAX_PHOTO_BYTES: Final = 2 << 20
 """A picture of the camera: a JPEG of 3 megapixels at high quality."""
+MAX_VOICE_NOTE_BYTES: Final = 1 << 18
+"""A spoken note: two minutes of LC3 at 16 kbit/s."""
+MAX_VOICE_NOTES: Final = 28
+"""Spoken notes in one list: as many as fit in one packet."""
 MAX_APPS: Final = 100
 """Apps whose notifications are let through; a phone has about as many installed."""
 
@@ -113,6 +117,16 @@ class Hello(Struct, frozen=True):
     version: str
 
 
+class PageState(StrEnum):
+    """What a page is, for glasses that tell pages apart."""
+
+    PLAIN = "plain"
+    TURNED = "turned"
+    """the wearer turned to it, and turns the next one too"""
+    NETWORK_ERROR = "network_error"
+    """it says that there is no answer, for lack of a network"""
+
+
 class ShowPage(Struct, frozen=True):
     """Replace the lens by this page, from 1. `scene` names the content across reconnects."""
 
@@ -121,6 +135,7 @@ class ShowPage(Struct, frozen=True):
     pages: int = 1
     lines: tuple[TextLine, ...] = ()
     tiles: tuple[Tile, ...] = ()
+    state: PageState = PageState.PLAIN
 
     def __post_init__(self) -> None:
         _need(1 <= self.page <= self.pages, f"page {self.page} of {self.pages}")
@@ -278,18 +293,22 @@ class AllowApps(Struct, frozen=True):
 
 
 class ShowNotification(Struct, frozen=True):
-    """Show a notification in the glasses' own style. `at`: seconds since 1970, or 0 (unknown)."""
+    """Show a notification in the glasses' own style. `at`: seconds since 1970, or 0 (unknown).
+    `number`: what `ClearNotification` names it by; 0: the codec numbers it.
+    """
 
     app: App
     title: str
     text: str
     subtitle: str = ""
     at: int = 0
+    number: int = 0
 
     def __post_init__(self) -> None:
         size = len((self.title + self.subtitle + self.text).encode())
         _need(size <= MAX_TEXT_BYTES, f"a notification of {size} bytes; at most {MAX_TEXT_BYTES}")
         _need(0 <= self.at < 1 << 32, f"a time of {self.at} s is outside 32 bits")
+        _need(0 <= self.number < 1 << 32, f"notification {self.number} is outside 32 bits")
 
 
 class SetClock(Struct, frozen=True):
@@ -328,6 +347,12 @@ class ExitToDashboard(Struct, frozen=True):
     """Leave the current page; the glasses return to their own dashboard."""
 
 
+class OwnCommand(Struct, frozen=True):
+    """A command for what some glasses show and do by themselves: see own_commands.py, which is not
+    imported where none is sent.
+    """
+
+
 Command = (
     Hello
     | ShowPage
@@ -352,6 +377,7 @@ Command = (
     | SetDoubleTap
     | SetDebugLog
     | ExitToDashboard
+    | OwnCommand
 )
 
 # ------------------------------------------------------------------ answers and events to us
@@ -425,8 +451,59 @@ class BatteryChanged(Struct, frozen=True):
         _need(0 <= self.level <= 100, f"battery level {self.level} % is outside 0…100")
 
 
+class CaseChanged(Struct, frozen=True):
+    """The charging case reported its charge in percent, or that it is being charged; None: not
+    known.
+    """
+
+    level: int | None = None
+    charging: bool | None = None
+
+    def __post_init__(self) -> None:
+        _need(
+            self.level is None or 0 <= self.level <= 100,
+            f"battery level {self.level} % of the case is outside 0…100",
+        )
+
+
 class WornChanged(Struct, frozen=True):
     worn: bool
+
+
+class RunningAppChanged(Struct, frozen=True):
+    """Which function the glasses are in, by their own number; 0: none."""
+
+    app: int
+
+
+class VoiceNote(Struct, frozen=True):
+    """A note that the wearer spoke; the glasses keep it. `at`: seconds since 1970 in local time."""
+
+    note: int
+    at: int
+    crc: int = 0
+
+
+class VoiceNotesChanged(Struct, frozen=True):
+    """The spoken notes that the glasses keep, newest first."""
+
+    notes: tuple[VoiceNote, ...] = ()
+
+    def __post_init__(self) -> None:
+        count = len(self.notes)
+        _need(count <= MAX_VOICE_NOTES, f"{count} voice notes; at most {MAX_VOICE_NOTES}")
+
+
+class VoiceNoteFetched(Struct, frozen=True):
+    """A spoken note arrived whole: `sound` as the glasses coded it (`AudioFormat`)."""
+
+    note: int
+    sound: bytes
+    format: AudioFormat = AudioFormat.LC3
+
+    def __post_init__(self) -> None:
+        size = len(self.sound)
+        _need(size <= MAX_VOICE_NOTE_BYTES, f"a voice note of {size} bytes is over the limit")
 
 
 class HidingChanged(Struct, frozen=True):
@@ -519,7 +596,11 @@ Event = (
     | ButtonReleased
     | UncertainTap
     | BatteryChanged
+    | CaseChanged
     | WornChanged
+    | RunningAppChanged
+    | VoiceNotesChanged
+    | VoiceNoteFetched
     | Transcript
     | MicrophoneChunk
     | PhotoTaken

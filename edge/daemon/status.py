@@ -11,7 +11,7 @@ from edge.ports import GlassesStatus, UplinkStatus
 from firmware_bridge.errors import RadioReason
 
 SEEKING: Final = frozenset({"SEEKING", "CONNECTING", "PREPARING", "RESTING"})
-_GLASSES: Final = ("model", "firmware", "address", "mtu", "transport", "battery", "worn")
+_GLASSES: Final = ("model", "firmware", "address", "mtu", "transport", "battery", "case", "worn")
 
 ALARMS: Final = tuple(
     "storage database edge_id bonds configuration"

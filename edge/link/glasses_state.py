@@ -14,7 +14,7 @@ from edge.runtime.clock import Clock
 from edge.runtime.events import CapabilitiesLearned, LinkChanged
 from edge.storage.notes import Notes
 from firmware_bridge.capabilities import Capabilities, Origin, Scalar
-from firmware_bridge.messages import BatteryChanged, Event, SideChanged, WornChanged
+from firmware_bridge.messages import BatteryChanged, CaseChanged, Event, SideChanged, WornChanged
 from firmware_bridge.models import Model
 from firmware_bridge.sides import Side
 from firmware_bridge.transport import Transport
@@ -101,6 +101,8 @@ class GlassesState:
                 self.update(battery=min(levels))
             case SideChanged(side=side, up=up, reason=reason):
                 self._update_side(side, state="up" if up else "lost", reason=reason)
+            case CaseChanged(level=level) if level is not None:
+                self.update(case=level)
             case WornChanged(worn=worn):
                 self.update(worn=worn)
 

@@ -53,6 +53,7 @@ from firmware_bridge.messages import (
     PhotoFailed,
     PhotoTaken,
     Transcript,
+    VoiceNoteFetched,
 )
 from firmware_bridge.models import Model
 from firmware_bridge.tap import Passing, Tap
@@ -309,6 +310,8 @@ class LinkManager:
             if isinstance(event, PhotoTaken | PhotoFailed):
                 self._take_photo(event)
                 continue
+            if isinstance(event, VoiceNoteFetched):
+                continue  # nobody takes these yet, and what the wearer spoke is in no event
             if isinstance(event, CapabilitiesChanged):
                 await self._state.learn(entry, event.capabilities)
             if isinstance(event, HidingChanged):

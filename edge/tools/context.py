@@ -35,7 +35,7 @@ MAX_DEPTH: Final = 3
 """Maximum depth of tools that call tools: deeper is a loop."""
 LOG: Final = "glassd.tool."
 _GLASSES: Final = "glasses"
-_STATUS: Final = ("state", "ready", "stale", "model", "firmware", "battery", "worn")
+_STATUS: Final = ("state", "ready", "stale", "model", "firmware", "battery", "case", "worn")
 _LENS: Final = ("width", "height", "lines", "bitmap")
 
 T = TypeVar("T")

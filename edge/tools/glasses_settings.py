@@ -1,5 +1,5 @@
-"""Sets the brightness, the silent mode, notifications and the dashboard of finished glasses, and
-the volume of the voice.
+"""Sets the brightness, the silent mode, the place of the picture, notifications and the dashboard
+of finished glasses, and the volume of the voice.
 
 Their capabilities say what they can do; what they refuse is passed on as an error.
 """
@@ -33,6 +33,8 @@ MAX_ALLOWED: Final = 32
 NEEDS: Final[Mapping[str, tuple[str, str]]] = {
     "brightness": ("display.brightness", "do not let their brightness be set"),
     "silent": ("display.silent", "know no silent mode"),
+    "position": ("display.position", "do not let their picture be moved"),
+    "unnotify": ("display.notifications", "know no notifications of their own"),
     "notify": ("display.notifications", "know no notifications of their own"),
     "dashboard": ("display.dashboard", "have no dashboard of their own"),
     "volume": ("speaker", "have no speaker"),
@@ -141,6 +143,13 @@ def _command(action: str, details: Mapping[str, Json]) -> Command:
     if action == "brightness":
         level, auto = details.get("level"), details.get("auto") is True
         return _create(lambda: SetBrightness(level, auto=auto))
+    if action in ("position", "unnotify"):
+        from firmware_bridge import own_commands  # noqa: PLC0415 - for glasses that have these
+
+        if action == "unnotify":
+            return own_commands.ClearNotification()
+        height, depth = details["height"], details["depth"]
+        return _create(lambda: own_commands.SetDisplayPosition(height, depth))
     return SetSilentMode(on=details["on"] is True) if action == "silent" else ExitToDashboard()
 
 

@@ -12,6 +12,7 @@ from firmware_bridge.errors import LocalMisuse
 from firmware_bridge.messages import (
     BatteryChanged,
     CapabilitiesChanged,
+    CaseChanged,
     Event,
     Gesture,
     GlassesInfo,
@@ -167,6 +168,10 @@ class MockGlasses:
         wanted = self.sides if side is None else (side,)
         self.batteries.update(dict.fromkeys(wanted, level))
         return sum(self._visits[at].tell(event) for at in wanted if at in self._visits) > 0
+
+    def set_case(self, level: int) -> bool:
+        """Set the charge of the charging case. False if unreported."""
+        return self._send(CaseChanged(level))
 
     def set_worn(self, *, worn: bool) -> bool:
         self.worn = worn

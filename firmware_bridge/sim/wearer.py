@@ -124,6 +124,8 @@ class ScriptedWearer:
                 return True
             case "battery":
                 return glasses.set_battery(int(words[0]))
+            case "case":
+                return glasses.set_case(int(words[0]))
             case "worn":
                 return glasses.set_worn(worn=words[0] == "on")
             case "silent":
@@ -237,6 +239,7 @@ _CHECKS: Final[Mapping[str, Callable[[tuple[str, ...]], str]]] = {
     "noise": _noise,
     "echo": _echo,
     "battery": _level,
+    "case": _level,
     "worn": _switch,
     "silent": _switch,
     "dashboard": _switch,

@@ -178,7 +178,6 @@ SAID: Final = (
         "temperature, unit, hours; 15h bytes in all (FP, GB)",
         SetClock(0x67748580, twelve_hour=True),
         (b("06 15 00 01 01 80 85 74 67 00 7C 29 1F 94 01 00 00 00 00 00 01"),),
-        heard=None,
     ),
     Said(
         "double-tap",
@@ -195,6 +194,7 @@ SAID: Final = (
         ShowNotification(_CHAT, "Ann", "Hi", at=1735689600),
         (b("4B 01 01 00") + _NOTE,),
         (L,),
+        ShowNotification(_CHAT, "Ann", "Hi", at=1735689600, number=1),
     ),
 )
 
@@ -300,7 +300,6 @@ TOLD: Final = (
         L,
         b("F5 09 01"),
     ),
-    Told("case-battery", "§15 0F 00..64h: the case's, not the glasses' (WK)", L, b("F5 0F 64")),
     Told("paired", "§15 11: BLE pairing done, uncertain (WK)", L, b("F5 11")),
     Told(
         "long-press",

@@ -16,9 +16,14 @@ from firmware_bridge.messages import (
     StartMicrophone,
 )
 from firmware_bridge.sides import Side
-from tests.codecs.g1_golden import ASKED, EVERYTHING, SAID, SOUND, SOURCES, STOPPED, TOLD
+from tests.codecs import g1_golden, g1_own_golden
+from tests.codecs.g1_golden import SOUND, SOURCES, STOPPED
 from tests.codecs.g1_pair import L, Pair, R, drain
 
+SAID = (*g1_golden.SAID, *g1_own_golden.OWN_SAID)
+TOLD = (*g1_golden.TOLD, *g1_own_golden.OWN_TOLD)
+ASKED = (*g1_golden.ASKED, *g1_own_golden.OWN_ASKED)
+EVERYTHING = (*g1_golden.EVERYTHING, *g1_own_golden.OWN_EVERYTHING)
 BY_NAME = {"ids": lambda golden: golden.name}
 
 

@@ -4,6 +4,8 @@ on; status says which.
 
 import pytest
 
+from firmware_bridge.codecs.even_g1 import events, position
+from firmware_bridge.messages import Gesture
 from firmware_bridge.sides import Side
 from tests.scenarios.world import until, world
 
@@ -67,3 +69,53 @@ async def test_a_question_is_asked_on_a_page_and_answered_by_a_tap_on_either_arm
         await both_show(place, "Shall I?")
         await place.answer_question()
         assert (await place.answer()).data
+
+
+@pytest.mark.requirement("I4-amenities")
+async def test_the_picture_is_moved_a_notification_taken_away_and_the_case_in_the_status(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(position, "PREVIEW_S", 0.3)
+    async with world(tmp_path, "sim:even_g1", **G1) as place:
+        await alone(place)
+        sides = place.daemon.link.status
+        await until(lambda: [how.state for how in sides().sides.values()] == ["up"] * 2, "both up")
+        moved = await place.call("glasses:set", {"height": 2, "depth": 8})
+        assert moved.data["text"] == "Picture: height 2, depth 8"
+        assert place.mock.glasses.settings == {"position": [2, 8], "preview": False}
+        told = [e for e in place.shown if e["event"] == "setting"]
+        assert [(e["side"], e["preview"]) for e in told] == [
+            (L, True),
+            (R, True),
+            (L, False),
+            (R, False),
+        ]
+
+        none = await place.call("glasses:dismiss", {"notification": True})
+        assert none.error.code == "NOT_ACCEPTED"
+        assert "no notification was shown" in none.error.message
+        assert (await place.call("glasses:show_text", {"text": "the page below"})).ok
+        await both_show(place, "the page below")
+        place.mock.glasses.time.speed = 0.01
+        assert (await place.call("glasses:notify", {"title": "Door", "text": "Ann"})).ok
+        await until(lambda: "glassd: Door" in lines(place, L), "the notification")
+        assert (await place.call("glasses:dismiss", {"notification": True})).ok
+        await both_show(place, "the page below")
+
+        place.mock.glasses.set_case(60)
+        await until(lambda: place.daemon.status()["glasses"]["case"] == 60, "the case's charge")
+        assert "case 60 %" in (await place.call("glasses:status")).data["text"]
+
+
+@pytest.mark.requirement("I13-recall")
+async def test_a_tap_on_the_left_turns_a_page_back_and_one_on_the_right_a_page_on(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr(events, "SAME_TAP_S", 0.0)  # no report is one of the other arm's tap
+    async with world(tmp_path, "sim:even_g1", **G1) as place:
+        await alone(place)
+        text = "\n".join(f"line {number}" for number in range(1, 15))
+        assert (await place.call("glasses:show_text", {"text": text, "duration_s": 600})).ok
+        for side, page in ((R, "2/"), (R, "3/"), (L, "2/"), (L, "1/"), (L, "1/"), (R, "2/")):
+            assert place.mock.glasses.gesture(Gesture.TAP, side=side)
+            await both_show(place, page)

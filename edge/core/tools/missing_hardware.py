@@ -31,6 +31,7 @@ _THAT: Final[Mapping[str, str]] = MappingProxyType(
         "display.tiles": "changes in parts",
         "display.brightness": "lets its brightness be set",
         "display.silent": "can be silenced",
+        "display.position": "lets its picture be moved",
         "display.dashboard": "has a dashboard of its own",
         "display.notifications": "shows notifications of its own",
         "microphone.vad": "notices speech by itself",

@@ -5,7 +5,7 @@ Commands with an effect are in peripheral.py.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from firmware_bridge.codecs.even_g1.wire import (
@@ -40,6 +40,13 @@ class ArmFacts:
     brightness: int = 0x15
     auto_brightness: bool = False
     angle: int = 30
+    height: int = 4
+    depth: int = 5
+    shown: tuple[int, int] | None = None
+    """Height and depth that are shown, but not kept yet."""
+    app: int = 0
+    voice_notes: dict[int, tuple[int, bytes]] = field(default_factory=dict)
+    """Number → time and sound of each spoken note."""
     serial: str = "S100LAAL103842"
     frame: str = "A"
     firmware: str = (
@@ -75,15 +82,10 @@ def _system(packet: bytes, facts: ArmFacts, _dialect: Dialect) -> bytes:
             return padded(Op.SYSTEM, ACCEPTED)
 
 
-def _dashboard(packet: bytes, _facts: ArmFacts, _dialect: Dialect) -> bytes:
-    """Echoes length and sequence number, and count and index of a chunked message."""
-    pieces = packet[5:9] if packet[4] in (3, 4, 5, 7) else bytes((1, 0, 1, 0))
-    return packet[:5] + pieces.ljust(4, b"\0") + b"\0"
-
-
-def _note(packet: bytes, _facts: ArmFacts, _dialect: Dialect) -> bytes:
-    """Echoes length and sequence number, although the answer is shorter than that length."""
-    return bytes((Op.NOTE, packet[1], 0, packet[3], 3, 1, 0, 1, 0, 0))
+def _running(packet: bytes, facts: ArmFacts, _dialect: Dialect) -> bytes:
+    """Not padded, as captured for sub-command 01."""
+    value = facts.app if packet[4] == 1 else 0
+    return bytes((Op.RUNNING_APP, 5, 0, packet[3], packet[4], value))
 
 
 def _serial(packet: bytes, facts: ArmFacts, dialect: Dialect) -> bytes:
@@ -106,12 +108,10 @@ _ANSWERS: Final[dict[int, Callable[[bytes, ArmFacts, Dialect], bytes]]] = {
     Op.ECHO: lambda packet, _f, _d: packet,
     Op.BATTERY: _battery,
     Op.SYSTEM: _system,
-    Op.DASHBOARD: _dashboard,
-    Op.NOTE: _note,
     Op.SERIAL: _serial,
     Op.LENS_SERIAL: _serial,
     Op.SILENT_GET: _state,
-    Op.RUNNING_APP: lambda packet, _f, _d: bytes((Op.RUNNING_APP, 5, 0, packet[3], 1, 0)),
+    Op.RUNNING_APP: _running,
     Op.SETTINGS: lambda packet, _f, _d: bytes((Op.SETTINGS, 6, 0, packet[3], packet[4], ACCEPTED)),
     Op.CALIBRATE: lambda packet, _f, _d: padded(Op.CALIBRATE, 6, 0, packet[3], packet[4], ACCEPTED),
     Op.FIRMWARE: lambda _packet, facts, _d: facts.firmware.encode(),
@@ -123,10 +123,10 @@ _ANSWERS: Final[dict[int, Callable[[bytes, ArmFacts, Dialect], bytes]]] = {
     Op.CHANNEL_GET: _fixed(Op.CHANNEL_GET, ACCEPTED, 47),
     Op.PENDING_GET: _fixed(Op.PENDING_GET, ACCEPTED, 0),
     Op.UPTIME: _fixed(Op.UPTIME, 0x49, 0x1A, 0, 0, 0),
-    Op.DEPTH_GET: _fixed(Op.DEPTH_GET, ACCEPTED, 4, 5),
+    Op.DEPTH_GET: lambda _p, facts, _d: padded(Op.DEPTH_GET, ACCEPTED, facts.height, facts.depth),
     Op.NOTIFICATIONS_GET: _fixed(Op.NOTIFICATIONS_GET, ACCEPTED, 1, 5),
 }
 _TAKEN: Final = {Op.FIRST, Op.MTU, Op.NOTIFICATIONS_SET, Op.EVENT} | set(
-    bytes.fromhex("07 08 09 0A 0D 0F 1C 22 2D 2E 3D 3E 3F 4C 58")
+    bytes.fromhex("07 08 09 22 2D 2E 3D 3E 3F 58")
 )
 """Functions that are not simulated: accepted and ignored."""

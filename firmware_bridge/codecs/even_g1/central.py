@@ -13,6 +13,8 @@ from msgspec.structs import replace
 from firmware_bridge.codec import NEED_DATA, Incoming, _NeedData
 from firmware_bridge.codecs.even_g1.commands import CommandEncoder
 from firmware_bridge.codecs.even_g1.events import EventDecoder, firmware, serial
+from firmware_bridge.codecs.even_g1.own_events import OwnEventDecoder
+from firmware_bridge.codecs.even_g1.position import PositionSetter
 from firmware_bridge.codecs.even_g1.scheduler import End, LaneKind, PairRequest, Scheduler
 from firmware_bridge.codecs.even_g1.sound import PAUSE_S, SoundStream
 from firmware_bridge.codecs.even_g1.wire import STOCK, Dialect, Op
@@ -30,6 +32,7 @@ from firmware_bridge.messages import (
     Hello,
     Hiding,
     HidingChanged,
+    OwnCommand,
     Reply,
     SetBrightness,
     SetHeadUpAngle,
@@ -41,6 +44,7 @@ from firmware_bridge.messages import (
     StopMicrophone,
     UpdatePage,
 )
+from firmware_bridge.own_commands import SetDisplayPosition
 from firmware_bridge.packets import MIN_PACKET, clamp_packet
 from firmware_bridge.sides import Side, Sided, SideNews
 
@@ -72,6 +76,8 @@ class EvenG1Codec:
         self._encoder = CommandEncoder(max_packet=size, width=width, dialect=dialect)
         self._scheduler = Scheduler()
         self._decoder = EventDecoder()
+        self._own = OwnEventDecoder()
+        self._position = PositionSetter(self._encoder.own)
         self._inbox: deque[Incoming] = deque()
         self._given_up: deque[SideNews] = deque()
         self._number = 0
@@ -117,6 +123,8 @@ class EvenG1Codec:
                     self._tell(*self._decoder.state(data))
                 elif op == Op.BRIGHTNESS_GET:
                     self._tell(*self._decoder.brightness(data))
+                else:
+                    self._tell(*self._own.events(data))
 
     def _event(self, side: Side, data: bytes, now: float) -> None:
         """Report the event; the wearer's own silent mode is not undone on a returning arm."""
@@ -154,13 +162,14 @@ class EvenG1Codec:
             self._tell(SideChanged(news.side, up=False, reason=news.reason))
             return
         self._scheduler.side_up(news.side, now)
+        self._encoder.own.left_navigation()
         self._tell(SideChanged(news.side, up=True, reason=news.reason))
         self._scheduler.begin(self._encoder.greeting(news.side), now)
         self._restore(news.side, now)
 
     def _restore(self, side: Side, now: float) -> None:
         """Restore settings, page and microphone on a returning arm, without involving the other."""
-        wanted: list[Command] = list(self._settings.values())
+        wanted: list[Command] = [*self._settings.values(), *self._position.wanted(side)]
         if self._drawn:
             wanted.append(self._page or ClearPage())
         if self._stream is not None:
@@ -171,6 +180,8 @@ class EvenG1Codec:
             except CommandRefused:
                 continue  # the packets of the returned arm are too small for the picture
             request.steps = {each: steps for each, steps in request.steps.items() if each is side}
+            if isinstance(command, SetDisplayPosition):
+                request.about = command
             if request.steps:
                 self._scheduler.begin(request, now)
                 if self._stream is not None and isinstance(command, StartMicrophone):
@@ -187,12 +198,21 @@ class EvenG1Codec:
         request = self._encoder.of(command)
         request.number = self._number = self._number + 1
         request.about = command
-        if request.kind is LaneKind.LENS:
+        if request.kind is LaneKind.LENS and not isinstance(command, OwnCommand):
             self._scheduler.supersede()
+            self._encoder.own.left_navigation()
+        if isinstance(command, SetDisplayPosition):
+            self._interrupt_position()
         self._scheduler.begin(request, now)
-        self._remember(command)
+        self._remember(command, takes_lens=request.kind is LaneKind.LENS)
         self._settle(now)
         return request.number
+
+    def _interrupt_position(self) -> None:
+        for request in self._position.replace():
+            if request.number:
+                failed = Failed("interrupted", "a newer position replaced it")
+                self._inbox.append(Incoming(failed, re=request.number))
 
     def _whole(self, update: UpdatePage) -> ShowPage:
         """Return the current page with the update applied: these glasses only take whole pages."""
@@ -211,7 +231,7 @@ class EvenG1Codec:
         if isinstance(command, StopMicrophone) and opened != command.stream:
             raise CommandRefused("no_stream", f"microphone stream {command.stream} is not open")
 
-    def _remember(self, command: Command) -> None:
+    def _remember(self, command: Command, *, takes_lens: bool) -> None:
         """Remember what must be restored on a returning arm."""
         match command:
             case ShowPage():
@@ -224,6 +244,8 @@ class EvenG1Codec:
                 self._stream = None
             case _ if isinstance(command, _SETTINGS):
                 self._settings[type(command)] = command
+            case OwnCommand() if takes_lens:
+                self._page, self._drawn = None, False
 
     def packets_to_send(self, now: float) -> list[Sided]:
         """Return the packets to send now: sides given up first, then packets, left before right."""
@@ -240,7 +262,7 @@ class EvenG1Codec:
 
     def next_timer(self) -> float | None:
         """The time when `handle_timer` must be called, or None."""
-        due = [self._scheduler.due(), self._battery_at]
+        due = [self._scheduler.due(), self._battery_at, self._position.due()]
         due += [self._scheduler.sent_at[side] + BEAT_AFTER_S for side in self._scheduler.up]
         due.append(None if self._stream is None else self._stream.due())
         return min((moment for moment in due if moment is not None), default=None)
@@ -256,6 +278,8 @@ class EvenG1Codec:
         if self._battery_at is not None and now >= self._battery_at:
             self._battery_at = now + BATTERY_EVERY_S
             self._scheduler.begin(self._encoder.batteries(), now)
+        for request in self._position.keep(now):
+            self._scheduler.begin(request, now)
         reopen_at = None if self._stream is None else self._stream.due()
         if self._stream is not None and reopen_at is not None and now >= reopen_at:
             self._stream.reopened()
@@ -277,6 +301,9 @@ class EvenG1Codec:
             raise LinkLost(LostReason.SILENT, "neither side answers any more")
 
     def _answer(self, request: PairRequest, now: float) -> None:
+        if self._position.asks_again(request, now):
+            return
+        self._position.finished(request)
         if request.number == 0:
             return
         if (skew := request.skew_s()) is not None and request.kind is LaneKind.LENS:
@@ -288,6 +315,8 @@ class EvenG1Codec:
                 self._try_other_arm(request, now)
                 return
             reply = self._microphone_answered(reply, now)
+        if isinstance(reply, Failed) and isinstance(request.about, OwnCommand):
+            self._encoder.own.left_navigation()
         if isinstance(reply, Done):
             self._tell(*self._hidden_by(request.about))
         if reply is not None:

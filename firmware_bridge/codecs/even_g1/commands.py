@@ -5,14 +5,14 @@ from dataclasses import replace
 from typing import Final
 
 from firmware_bridge.codecs.even_g1 import notifications as notes, picture, text
+from firmware_bridge.codecs.even_g1.own_encoder import OwnEncoder
+from firmware_bridge.codecs.even_g1.requests import both, optional, step
 from firmware_bridge.codecs.even_g1.scheduler import (
-    ANSWER_S,
     LaneKind,
     Order,
     PairRequest,
     Step,
     StepResult,
-    anything,
     verdict,
 )
 from firmware_bridge.codecs.even_g1.wire import (
@@ -22,6 +22,7 @@ from firmware_bridge.codecs.even_g1.wire import (
     STOCK,
     Dialect,
     Op,
+    TextStatus,
     brightness,
     dashboard_time,
     debug,
@@ -38,6 +39,8 @@ from firmware_bridge.messages import (
     DoubleTap,
     ExitToDashboard,
     Hello,
+    OwnCommand,
+    PageState,
     Ping,
     SetBrightness,
     SetClock,
@@ -63,10 +66,6 @@ BEAT_TRIES: Final = 2
 EXIT_S: Final = 1.5
 MICROPHONE_REST_S: Final = 1.0
 NOTE_S: Final = 1.0
-REFUSAL_REST_S: Final = 0.1
-"""Seconds before a command that an arm refused is sent again."""
-INFO_S: Final = 0.6
-INFO_TRIES: Final = 2
 _ACTIONS: Final = {
     DoubleTap.NOTHING: 0,
     DoubleTap.TRANSLATE: 2,
@@ -74,6 +73,11 @@ _ACTIONS: Final = {
     DoubleTap.DASHBOARD: 4,
     DoubleTap.TRANSCRIBE: 5,
 }
+_STATUS: Final = {
+    PageState.TURNED: (TextStatus.TURNED,),
+    PageState.NETWORK_ERROR: (TextStatus.NETWORK_ERROR,),
+}
+"""Status of pages that are not plain."""
 
 
 class CommandEncoder:
@@ -91,6 +95,7 @@ class CommandEncoder:
         self._beats = 0
         self._notes = 0
         self._settings = 0
+        self.own = OwnEncoder(dialect)
 
     def of(self, command: Command) -> PairRequest:
         """Translate a command. Raises `CommandRefused` for one these glasses do not have."""
@@ -103,35 +108,37 @@ class CommandEncoder:
             case ShowPage():
                 return self.page(command)
             case ClearPage() | ExitToDashboard():
-                return _both(Step(bytes((Op.EXIT,)), Op.EXIT, timeout_s=EXIT_S), kind=LaneKind.LENS)
+                return both(Step(bytes((Op.EXIT,)), Op.EXIT, timeout_s=EXIT_S), kind=LaneKind.LENS)
             case SetBrightness(level, auto):
-                steps = (_step(brightness(level, dialect, auto=auto)),)
+                steps = (step(brightness(level, dialect, auto=auto)),)
                 return PairRequest(dict.fromkeys(dialect.brightness_sides, steps), Order.TOGETHER)
             case SetSilentMode(on):
-                return _both(_step(silent(dialect, on=on)))
+                return both(step(silent(dialect, on=on)))
             case SetWearDetection(on):
-                return _both(_step(bytes((Op.WEAR, on))))
+                return both(step(bytes((Op.WEAR, on))))
             case SetHeadUpAngle(degrees):
-                return _both(_step(bytes((Op.HEAD_UP_ANGLE, degrees, 1))))
+                return both(step(bytes((Op.HEAD_UP_ANGLE, degrees, 1))))
             case SetClock(local_s, twelve_hour):
                 self._settings += 1
                 packet = dashboard_time(self._settings, local_s, dialect, twelve_hour=twelve_hour)
-                return _both(_step(packet, _clock_verdict))
+                return both(step(packet, _clock_verdict))
             case SetDoubleTap(action):
                 self._settings += 1
                 packet = double_tap(_ACTIONS[action], self._settings, dialect)
-                return _both(_step(packet, _setting_verdict))
+                return both(step(packet, _setting_verdict))
             case SetDebugLog(on):
-                return _both(_optional(debug(dialect, on=on)))
+                return both(optional(debug(dialect, on=on)))
             case AllowApps():
                 packets = notes.whitelist(command, max_packet=self.max_packet, dialect=dialect)
-                return PairRequest({Side.LEFT: tuple(map(_step, packets))})
+                return PairRequest({Side.LEFT: tuple(map(step, packets))})
             case ShowNotification():
                 return self._note(command)
             case StartMicrophone(format=AudioFormat.LC3, rate=rate) if rate == RATE:
                 return self.microphone(on=True)
             case StopMicrophone():
                 return self.microphone(on=False)
+            case OwnCommand():
+                return self.own.of(command, self.max_packet)
         raise CommandRefused(
             "unsupported", f"an Even G1 does not support {type(command).__name__} in this form"
         )
@@ -141,7 +148,7 @@ class CommandEncoder:
         if page.tiles and not page.lines:
             return self._picture(page)
         words, steps = text.lay_out(page.lines, self._width), []
-        for status in self._dialect.text_status:
+        for status in _STATUS.get(page.state, self._dialect.text_status):
             packets = text.cut(
                 words,
                 self._texts,
@@ -152,8 +159,8 @@ class CommandEncoder:
                 dialect=self._dialect,
             )
             self._texts += 1
-            steps += [_step(packet) for packet in packets]
-        return _both(*steps, kind=LaneKind.LENS)
+            steps += [step(packet) for packet in packets]
+        return both(*steps, kind=LaneKind.LENS)
 
     def _picture(self, page: ShowPage) -> PairRequest:
         """Send to both arms independently; everything else goes left, then right."""
@@ -171,18 +178,20 @@ class CommandEncoder:
         return PairRequest(dict.fromkeys(Side, steps), Order.TOGETHER, LaneKind.LENS)
 
     def _note(self, message: ShowNotification) -> PairRequest:
-        self._notes += 1
+        if not message.number:
+            self._notes += 1
+        self.own.newest = message.number or self._notes
         packets = notes.notification(
-            message, self._notes, max_packet=self.max_packet, dialect=self._dialect
+            message, self.own.newest, max_packet=self.max_packet, dialect=self._dialect
         )
-        steps = tuple(_step(packet, timeout_s=NOTE_S) for packet in packets)
+        steps = tuple(step(packet, timeout_s=NOTE_S) for packet in packets)
         return PairRequest(dict.fromkeys(self._dialect.notification_sides, steps))
 
     def _hello(self) -> PairRequest:
         """Query firmware and serial number from either arm; not all firmware answers these."""
         steps = (
-            replace(_optional(bytes((Op.SYSTEM, 0x74))), answer=Op.FIRMWARE),
-            replace(_optional(bytes((Op.SERIAL,))), optional=False),
+            replace(optional(bytes((Op.SYSTEM, 0x74))), answer=Op.FIRMWARE),
+            replace(optional(bytes((Op.SERIAL,))), optional=False),
         )
         return PairRequest(dict.fromkeys(Side, steps), Order.EITHER)
 
@@ -203,30 +212,16 @@ class CommandEncoder:
         steps = (
             Step(self._dialect.first, rest_s=PICTURE_GAP_S),
             self._battery(),
-            _optional(bytes((Op.SILENT_GET,))),
+            optional(bytes((Op.SILENT_GET,))),
         )
-        light = (_optional(bytes((Op.BRIGHTNESS_GET,))),) if side is Side.RIGHT else ()
+        light = (optional(bytes((Op.BRIGHTNESS_GET,))),) if side is Side.RIGHT else ()
         return PairRequest({side: (*steps, *light)})
 
     def batteries(self) -> PairRequest:
         return PairRequest(dict.fromkeys(Side, (self._battery(),)), Order.TOGETHER)
 
     def _battery(self) -> Step:
-        return _optional(self._dialect.battery_ask)
-
-
-def _step(
-    packet: bytes, judge: Callable[[bytes], StepResult] = verdict, timeout_s: float = ANSWER_S
-) -> Step:
-    return Step(packet, packet[0], timeout_s, rest_s=REFUSAL_REST_S, judge=judge)
-
-
-def _optional(packet: bytes) -> Step:
-    return Step(packet, packet[0], INFO_S, INFO_TRIES, judge=anything, optional=True)
-
-
-def _both(*steps: Step, kind: LaneKind = LaneKind.TALK) -> PairRequest:
-    return PairRequest(dict.fromkeys(Side, steps), Order.LEFT_FIRST, kind)
+        return optional(self._dialect.battery_ask)
 
 
 def crc_verdict(answer: bytes, crc: bytes) -> StepResult:

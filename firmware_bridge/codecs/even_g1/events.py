@@ -10,6 +10,7 @@ from firmware_bridge.errors import RemoteViolation, Violation
 from firmware_bridge.messages import (
     BatteryChanged,
     ButtonReleased,
+    CaseChanged,
     Event,
     Gesture,
     Gestured,
@@ -68,6 +69,7 @@ class EventDecoder:
         self._pressed_at = float("-inf")
         self._held = False
         self._battery: dict[Side, tuple[int, bool]] = {}
+        self._case = CaseChanged()
         self._worn: bool | None = None
         self._hiding: dict[Hiding, bool] = {}
 
@@ -84,12 +86,18 @@ class EventDecoder:
         if known is Sub.LONG_PRESS_OVER:
             held, self._held = self._held, False
             return [ButtonReleased(side)] if held else []
+        if known is Sub.RIGHT_LONG_PRESS_OVER:
+            return [] if self._held else [ButtonReleased(side)]
         if known in _WORN:
             return self._wear(worn=_WORN[known])
         if known is Sub.BATTERY:
             return self._charge(side, level=_byte(packet, 2))
         if known is Sub.CHARGING:
             return self._charge(side, charging=bool(_byte(packet, 2)))
+        if known is Sub.CASE_BATTERY:
+            return self._case_is(_byte(packet, 2), self._case.charging)
+        if known is Sub.CASE_CHARGING:
+            return self._case_is(self._case.level, bool(_byte(packet, 2)))
         return hiding
 
     def _gesture(self, side: Side, gesture: Gesture, now: float) -> list[Event]:
@@ -153,6 +161,13 @@ class EventDecoder:
             return []
         both = zip(Side, (_byte(packet, 2), _byte(packet, 3)), strict=True)
         return [event for each, level in both for event in self._charge(each, level=level)]
+
+    def _case_is(self, level: int | None, charging: bool | None) -> list[Event]:  # noqa: FBT001 - as above
+        """Report what either arm says of the case, if it changed."""
+        if level is not None and level > 100:
+            raise RemoteViolation(Violation.BAD_MESSAGE, f"a battery of the case of {level} %")
+        before, self._case = self._case, CaseChanged(level, charging)
+        return [] if self._case == before else [self._case]
 
     def _charge(
         self, side: Side, *, level: int | None = None, charging: bool | None = None

@@ -50,6 +50,7 @@ _G1: Final = Model(
             "display.color": "green",
             "display.brightness": True,
             "display.silent": True,
+            "display.position": True,
             "display.notifications": True,
             "display.dashboard": True,
             "microphone": True,

@@ -101,9 +101,15 @@ def read_notification(data: bytes) -> ShowNotification:
             str(inner.get("message", "")),
             str(inner.get("subtitle", "")),
             seconds,
+            _number(inner.get("msg_id")),
         )
     except (TypeError, ValueError, OverflowError) as error:
         raise RemoteViolation(Violation.BAD_MESSAGE, f"notification: {error}") from None
+
+
+def _number(msg_id: object) -> int:
+    known = isinstance(msg_id, int) and not isinstance(msg_id, bool) and 0 <= msg_id < 1 << 32
+    return int(msg_id) if known else 0  # type: ignore[call-overload]
 
 
 def _lower(entry: dict[str, Any]) -> dict[str, Any]:

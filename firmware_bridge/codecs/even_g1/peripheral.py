@@ -10,6 +10,7 @@ from typing import Final, Literal
 from firmware_bridge.codec import NEED_DATA, Incoming, _NeedData
 from firmware_bridge.codecs.even_g1.answers import ArmFacts, answer
 from firmware_bridge.codecs.even_g1.notifications import read_notification, read_whitelist
+from firmware_bridge.codecs.even_g1.own_reader import OwnReader, own_event
 from firmware_bridge.codecs.even_g1.picture import PictureIn, checksum, read
 from firmware_bridge.codecs.even_g1.text import read_page
 from firmware_bridge.codecs.even_g1.wire import (
@@ -111,6 +112,7 @@ class EvenG1Arm:
         self._answers: dict[int, tuple[bytes, bytes]] = {}
         self._joiners = {op: Joiner(op) for op in _READ}
         self._picture = PictureIn()
+        self._own = OwnReader(self.facts, dialect)
         self._heard_at: float | None = None
         self._takes: Final[dict[int, Callable[[bytes], None]]] = {
             Op.BRIGHTNESS: self._brightness,
@@ -138,7 +140,12 @@ class EvenG1Arm:
             raise RemoteViolation(Violation.TRUNCATED, "an empty packet")
         take = self._takes.get(packet[0])
         try:
-            if take is None:
+            asked = self._own.read(packet)
+            if asked is not None and asked.command is not None:
+                self._command(asked.command, asked.done, asked.failed)
+            elif asked is not None:
+                self._say(asked.done)
+            elif take is None:
                 self._say(answer(packet, self.facts, self._dialect))
             else:
                 take(packet)
@@ -233,8 +240,9 @@ class EvenG1Arm:
         match message:
             case Gestured(gesture) if gesture in _GESTURES:
                 return [bytes((Op.EVENT, _GESTURES[gesture]))]
-            case ButtonReleased():
-                return [bytes((Op.EVENT, Sub.LONG_PRESS_OVER))]
+            case ButtonReleased(side):
+                over = Sub.RIGHT_LONG_PRESS_OVER if side is Side.RIGHT else Sub.LONG_PRESS_OVER
+                return [bytes((Op.EVENT, over))]
             case BatteryChanged(level, charging):
                 self.facts.battery, self.facts.charging = level, charging
                 states = (Sub.CHARGING, charging), (Sub.BATTERY, level)
@@ -247,6 +255,8 @@ class EvenG1Arm:
                 return [bytes((Op.EVENT, _HIDING[by][hidden]))]
             case MicrophoneChunk(index=at, frames=frames) if [*map(len, frames)] == _SOUND_SIZES:
                 return [bytes((Op.SOUND, at % 256)) + b"".join(frames)]
+        if packets := own_event(message, self._max_packet):
+            return packets
         raise LocalMisuse(f"an Even G1 never says {type(message).__name__}")
 
     def _say(self, packet: bytes) -> None:

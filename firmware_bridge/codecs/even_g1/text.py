@@ -17,10 +17,12 @@ from firmware_bridge.codecs.even_g1.wire import (
     split,
 )
 from firmware_bridge.errors import RemoteViolation, Violation
-from firmware_bridge.messages import MAX_LINES, ShowPage, TextLine
+from firmware_bridge.messages import MAX_LINES, PageState, ShowPage, TextLine
 
 HEAD: Final = CHUNKED[Op.TEXT][2]
 _BYTE: Final = 255
+_STATES: Final = {5: PageState.TURNED, 6: PageState.NETWORK_ERROR}
+"""High half of the status byte; all others show a page."""
 
 
 def lay_out(lines: Iterable[TextLine], width: Callable[[str], float]) -> str:
@@ -60,4 +62,5 @@ def read_page(data: bytes, packet: bytes) -> ShowPage:
         raise RemoteViolation(Violation.OVERSIZED, f"{len(rows)} rows")
     lines = tuple(TextLine(row, line) for row, line in enumerate(rows) if line.strip())
     here = max(1, packet[7])
-    return ShowPage("g1", here, max(here, packet[8]), lines)
+    state = _STATES.get(packet[4] >> 4, PageState.PLAIN)
+    return ShowPage("g1", here, max(here, packet[8]), lines, state=state)

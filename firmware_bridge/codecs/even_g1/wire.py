@@ -51,14 +51,19 @@ class Op(IntEnum):
     SILENT = 0x03
     WHITELIST = 0x04
     DASHBOARD = 0x06
+    NAVIGATION = 0x0A
     HEAD_UP_ANGLE = 0x0B
+    TRANSLATED = 0x0D
     MICROPHONE = 0x0E
+    ORIGINAL = 0x0F
     CALIBRATE = 0x10
     PICTURE = 0x15
     PICTURE_CRC = 0x16
     EXIT = 0x18
+    LANGUAGES = 0x1C
     NOTE = 0x1E
     PICTURE_END = 0x20
+    VOICE_NOTES = 0x21
     LOOKED_UP = 0x22
     SYSTEM = 0x23
     HEARTBEAT = 0x25
@@ -78,6 +83,7 @@ class Op(IntEnum):
     DEPTH_GET = 0x3B
     NOTIFICATIONS_GET = 0x3C
     NOTIFICATION = 0x4B
+    NOTIFICATION_CLEAR = 0x4C
     MTU = 0x4D
     TEXT = 0x4E
     NOTIFICATIONS_SET = 0x4F
@@ -104,6 +110,9 @@ class Sub(IntEnum):
     CHARGING = 0x09
     BATTERY = 0x0A
     CASE_CLOSED = 0x0B
+    CASE_CHARGING = 0x0E
+    CASE_BATTERY = 0x0F
+    RIGHT_LONG_PRESS_OVER = 0x12
     LONG_PRESS = 0x17
     LONG_PRESS_OVER = 0x18
     DASHBOARD_OPENED = 0x1E
@@ -116,6 +125,8 @@ class TextStatus(IntEnum):
 
     ANSWER = 0x31
     ANSWER_OVER = 0x41
+    TURNED = 0x51
+    NETWORK_ERROR = 0x61
     PLAIN = 0x71
     SHOWING = 0x30
     SHOWING_OVER = 0x40
@@ -138,6 +149,10 @@ class KeyCase(StrEnum):
         capital = "_".join(part.capitalize() for part in key.split("_"))
         return capital if self is KeyCase.CAPITAL else key
 
+
+POSITION: Final = 0x02
+"""Sub-command of 26."""
+RESTART: Final = b"\x23\x72"
 
 _BOTH: Final = (Side.LEFT, Side.RIGHT)
 
@@ -271,6 +286,11 @@ def silent(dialect: Dialect = STOCK, *, on: bool) -> bytes:
 def double_tap(action: int, number: int, dialect: Dialect = STOCK) -> bytes:
     """`26 06 00 seq sub action`; sub is 05 in its source's list and 04 in the packet next to it."""
     return bytes((Op.SETTINGS, 6, 0, number & 0xFF, dialect.double_tap_sub, action))
+
+
+def position(number: int, height: int, depth: int, *, preview: bool) -> bytes:
+    """`26 08 00 seq 02 preview height depth`."""
+    return bytes((Op.SETTINGS, 8, 0, number & 0xFF, POSITION, preview, height, depth))
 
 
 def debug(dialect: Dialect = STOCK, *, on: bool) -> bytes:

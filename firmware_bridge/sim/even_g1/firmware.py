@@ -41,28 +41,12 @@ class FirmwareArm(EvenG1Arm):
             self._say(refusal(packet))
             return
         super().receive_packet(packet, now)
-        self._look_at_clock(packet)
 
     def _json_of(self, packet: bytes) -> bytes:
         """Return the whole JSON text if this packet ends it, else b""."""
         with suppress(KeyError, ValueError, RemoteViolation):
             return self._json[Op(packet[0])].add(packet) or b""
         return b""
-
-    def _look_at_clock(self, packet: bytes) -> None:
-        """Report what the dashboard clock (06 01) understood: its hour format is a quirk."""
-        if packet[0] == Op.DASHBOARD and len(packet) >= 21 and packet[4] == 1:
-            twelve = (packet[20] == 1) == (self._variant.dialect.twelve_hour == 1)
-            self._glasses.tell(
-                {
-                    "event": "dashboard",
-                    "side": self.side,
-                    "local_s": int.from_bytes(packet[5:9], "little"),
-                    "icon": packet[17],
-                    "celsius": int.from_bytes(packet[18:19], "little", signed=True),
-                    "hours": 12 if twelve else 24,
-                }
-            )
 
     def handle_timer(self, now: float) -> None:
         try:

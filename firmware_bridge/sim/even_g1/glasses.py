@@ -19,6 +19,7 @@ from firmware_bridge.messages import (
     AudioFormat,
     ButtonReleased,
     CapabilitiesChanged,
+    ClearPage,
     Command,
     Done,
     Event,
@@ -32,14 +33,18 @@ from firmware_bridge.messages import (
     SetSilentMode,
     SetWearDetection,
     ShowNotification,
+    ShowPage,
     StartMicrophone,
     StopMicrophone,
     TextLine,
     Transcript,
+    UpdatePage,
 )
 from firmware_bridge.models import Model
+from firmware_bridge.own_commands import ClearNotification, Restart
 from firmware_bridge.sides import Side
 from firmware_bridge.sim.even_g1.firmware import FirmwareArm
+from firmware_bridge.sim.even_g1.own import OwnFunctions
 from firmware_bridge.sim.even_g1.quirks import Firmware, firmware
 from firmware_bridge.sim.gatt import GattIdentity, by_name
 from firmware_bridge.sim.glasses import MockGlasses
@@ -103,6 +108,14 @@ async def _serve(
 class ArmSession(PeripheralSession):
     """One central's connection to one arm."""
 
+    def __init__(
+        self, glasses: MockGlasses, link: PeripheralLink, codec: FirmwareArm, side: Side
+    ) -> None:
+        super().__init__(glasses, link, codec, side)
+        self._own = OwnFunctions(glasses, side, codec.facts, self.tell)
+        self._notified_of = 0
+        """Number of the notification on the lens."""
+
     def tell(self, event: Event) -> bool:
         """Queue an event, but neither recognised speech nor capabilities: a G1 reports none."""
         return not isinstance(event, Transcript | CapabilitiesChanged) and super().tell(event)
@@ -114,15 +127,19 @@ class ArmSession(PeripheralSession):
         if gesture is Gesture.DOUBLE_TAP and any(e.lit for e in self._glasses.lenses.values()):
             for lens in self._glasses.lenses.values():
                 lens.clear()
+            self._own.left()
             self._glasses.tell(self._glasses.lens_report())
-        noticed = super().gestured(gesture)
         if gesture is Gesture.BUTTON_LONG:
             self._spawn(self._release(self._glasses.held_s))
-        return noticed
+            if self._side is Side.RIGHT:  # it records a note, and only its end is reported
+                return True
+        return super().gestured(gesture)
 
     async def _release(self, seconds: float) -> None:
         await self._glasses.time.rest(seconds)
         self.tell(ButtonReleased(self._side))
+        if self._side is Side.RIGHT:
+            self._own.record(min(seconds, RECORDING_S))
 
     def _other(self, command: Command | Event | Reply) -> Reply:
         match command:
@@ -142,7 +159,25 @@ class ArmSession(PeripheralSession):
                 self._lens.clear()
                 self._glasses.tell(self._glasses.lens_report())
                 return Done()
-        return super()._other(command)
+            case ClearNotification(number):
+                self._take_notification(number)
+                return Done()
+            case Restart():
+                return self._restart()
+        return self._own.carry_out(command) or super()._other(command)  # type: ignore[arg-type]
+
+    def _drawn(self, command: ShowPage | UpdatePage | ClearPage) -> Reply:
+        self._own.left()
+        return super()._drawn(command)
+
+    def _restart(self) -> Reply:
+        """Forget what is shown, and disconnect without an answer."""
+        self._lens.answered()
+        self._lens.clear()
+        self._own.left()
+        self._glasses.tell({"event": "restart", "side": self._side})
+        self._link.hang_up()
+        return Done()
 
     def _set(self, **settings: Any) -> Reply:
         self._glasses.settings.update(settings)
@@ -160,13 +195,20 @@ class ArmSession(PeripheralSession):
         drawn = self._lens.ask(tuple(TextLine(row, text) for row, text in shown if text))
         report = self._glasses.lens_report()
         self._glasses.tell({**report, "event": "notification", "app": what.app.id})
-        self._spawn(self._notified())
+        self._notified_of = what.number
+        self._spawn(self._notified(what.number))
         return Done(drawn=drawn.lit)
 
-    async def _notified(self) -> None:
+    async def _notified(self, number: int) -> None:
         await self._glasses.time.rest(NOTIFICATION_S)
-        self._lens.answered()
-        self._glasses.tell(self._glasses.lens_report())
+        self._take_notification(number)
+
+    def _take_notification(self, number: int) -> None:
+        """Take it off the lens, unless a newer one lies there."""
+        if number == self._notified_of:
+            self._notified_of = 0
+            self._lens.answered()
+            self._glasses.tell(self._glasses.lens_report())
 
     # -------------------------------------------------------------- microphone
 

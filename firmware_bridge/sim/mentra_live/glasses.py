@@ -18,7 +18,6 @@ from firmware_bridge.messages import (
     AudioChunk,
     AudioFormat,
     CapabilitiesChanged,
-    Command,
     Done,
     EndAudio,
     Event,
@@ -28,7 +27,6 @@ from firmware_bridge.messages import (
     PhotoFailed,
     PhotoSize,
     PhotoTaken,
-    Reply,
     StartAudio,
     StartMicrophone,
     StopMicrophone,
@@ -110,13 +108,11 @@ class LiveSession(PeripheralSession):
 
     # -------------------------------------------------------------- camera
 
-    def _other(self, command: Command | Event | Reply) -> Reply:
-        if not isinstance(command, TakePhoto):
-            return super()._other(command)
-        self._spawn(self._take(command))
-        return Done()
+    def _photograph(self, number: int | None, order: TakePhoto) -> None:
+        self._reply(number, Done())
+        self._spawn(self._send_photo(order))
 
-    async def _take(self, command: TakePhoto) -> None:
+    async def _send_photo(self, command: TakePhoto) -> None:
         await self._glasses.time.rest(PHOTO_S)
         if self._glasses.capabilities.get("camera") is not True:
             self.tell(PhotoFailed(command.photo, "the camera is broken"))

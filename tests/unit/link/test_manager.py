@@ -26,6 +26,7 @@ from firmware_bridge.messages import (
     AudioChunk,
     AudioFormat,
     BatteryChanged,
+    CaseChanged,
     Gesture,
     Hiding,
     HidingChanged,
@@ -37,6 +38,7 @@ from firmware_bridge.messages import (
     StopMicrophone,
     TextLine,
     UpdatePage,
+    VoiceNoteFetched,
 )
 from firmware_bridge.sides import Side
 from firmware_bridge.sim.glasses import MockGlasses
@@ -714,6 +716,25 @@ async def test_what_two_sides_say_of_themselves_is_in_the_status(tmp_path):
         await story.finder.walk_away()
         await story.until("glasses.lost")
         assert {how.state for how in story.manager.status().sides.values()} == {"lost"}
+
+
+async def test_the_charge_of_the_case_is_in_the_status_and_a_spoken_note_in_no_event(tmp_path):
+    async with Story(tmp_path).running() as story:
+        await story.until("glasses.ready")
+        driver = story.manager._driver
+        driver._enqueue(CaseChanged(60))
+        driver._enqueue(CaseChanged(charging=True))
+        driver._enqueue(VoiceNoteFetched(1, b"private"))
+        driver._enqueue(BatteryChanged(80))
+        await until(lambda: story.manager.status().battery == 80)
+        assert story.manager.status().case == 60
+        types = []
+        async with asyncio.timeout(40):
+            async for happening in story.heard:
+                types += [as_json(happening).get("said", {}).get("type")]
+                if types[-1] == "BatteryChanged":
+                    break
+        assert [each for each in types if each] == ["CaseChanged", "CaseChanged", "BatteryChanged"]
 
 
 async def test_while_the_radio_is_lent_the_glasses_are_not_ready(

@@ -23,6 +23,7 @@ from firmware_bridge.messages import (
     SetSilentMode,
     ShowNotification,
 )
+from firmware_bridge.own_commands import ClearNotification, SetDisplayPosition
 from tools_cache.api.tool import ErrorCode, ToolFailure
 
 CLOCK = Clock(wall=lambda: 1_795_257_000.9)
@@ -67,6 +68,8 @@ def amenities(glasses, volumes=None, **more):
         ("brightness", {"level": 0}, SetBrightness(0)),
         ("silent", {"on": True}, SetSilentMode(on=True)),
         ("silent", {"on": False}, SetSilentMode(on=False)),
+        ("position", {"height": 0, "depth": 9}, SetDisplayPosition(0, 9)),
+        ("unnotify", {}, ClearNotification()),
         ("dashboard", {}, ExitToDashboard()),
     ],
 )
@@ -214,3 +217,13 @@ async def test_a_volume_that_cannot_be_is_refused(record, level, code):
         await amenities(Glasses(record), volumes)("volume", {"level": level})
     assert refused.value.error.code == code
     assert not volumes
+
+
+@pytest.mark.parametrize("place", [(9, 5), (4, 0)])
+async def test_a_place_of_the_picture_outside_the_lens_is_refused_before_it_is_sent(place):
+    glasses = Glasses()
+    height, depth = place
+    with pytest.raises(ToolFailure, match="outside") as failed:
+        await amenities(glasses)("position", {"height": height, "depth": depth})
+    assert failed.value.error.code is ErrorCode.INVALID_ARGUMENTS
+    assert glasses.told == []

@@ -22,6 +22,7 @@ from firmware_bridge.messages import (
     SetSilentMode,
     ShowNotification,
 )
+from firmware_bridge.own_commands import ClearNotification, SetDisplayPosition
 from tests.unit.tools.compiled import shipped as compiled
 from tests.unit.tools.test_glasses_settings import CLOCK, Glasses
 from tools_cache.api.tool import CallOrigin, ErrorCode, ToolCall
@@ -80,6 +81,7 @@ def run(tmp_path, glasses):
             [SetBrightness(100), SetSilentMode(on=False)],
             "Brightness: 100 %\nSilent mode: off",
         ),
+        ({"height": 3, "depth": 7}, [SetDisplayPosition(3, 7)], "Picture: height 3, depth 7"),
     ],
 )
 async def test_settings_reach_the_glasses_and_the_answer_says_which(run, glasses, args, told, text):
@@ -100,7 +102,13 @@ async def test_the_volume_of_the_voice_is_set(run, glasses, volume, text):
 
 
 @pytest.mark.parametrize(
-    ("args", "said"), [({}, "Nothing to set"), ({"auto": False}, "a brightness is needed")]
+    ("args", "said"),
+    [
+        ({}, "Nothing to set"),
+        ({"auto": False}, "a brightness is needed"),
+        ({"height": 0}, "give both"),
+        ({"depth": 1}, "give both"),
+    ],
 )
 async def test_an_empty_setting_is_refused_and_nothing_is_sent(run, glasses, args, said):
     answer = await run("glasses:set", args)
@@ -122,6 +130,13 @@ async def test_dismissed_glasses_show_their_own_and_our_page_does_not_come_back(
     answer = await run("glasses:dismiss", {})
     assert glasses.told == [ExitToDashboard()]
     assert answer.render == {"display": {"layout": "clear_view"}, **QUIET}
+
+
+@pytest.mark.requirement("I4-amenities")
+async def test_a_dismissed_notification_leaves_the_page_alone(run, glasses):
+    answer = await run("glasses:dismiss", {"notification": True})
+    assert glasses.told == [ClearNotification()]
+    assert answer.render == QUIET
 
 
 async def test_where_nobody_can_tell_the_glasses_a_tool_says_so_in_words(run):

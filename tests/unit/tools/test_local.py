@@ -719,6 +719,11 @@ async def test_glasses_status_tells_what_is_known(shipped):
         80,
     )
     shipped.status = GlassesStatus(
+        state="READY", ready=True, model="even_g1", battery=80, case=60, capabilities=record
+    )
+    data = (await shipped.good("glasses:status")).data
+    assert (data["text"], data["case"]) == ("even_g1, connected, battery 80 %, case 60 %", 60)
+    shipped.status = GlassesStatus(
         state="SEEKING", model="mock:full", capabilities=record, stale=True
     )
     data = (await shipped.good("glasses:status")).data

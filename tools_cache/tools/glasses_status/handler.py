@@ -11,5 +11,6 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:  # noqa: 
     if not glasses["model"]:
         return {"data": {**glasses, "text": "No glasses were ever connected"}}
     battery = "" if glasses["battery"] is None else f", battery {glasses['battery']} %"
+    case = "" if glasses["case"] is None else f", case {glasses['case']} %"
     link = "connected" if glasses["ready"] else "away"
-    return {"data": {**glasses, "text": f"{glasses['model']}, {link}{battery}"}}
+    return {"data": {**glasses, "text": f"{glasses['model']}, {link}{battery}{case}"}}

@@ -1,0 +1,170 @@
+"""The dashboard of the Even G1: messages ↔ packets 06."""
+
+import struct
+from collections.abc import Iterator
+from typing import Final
+
+from firmware_bridge.codecs.even_g1.pieces import PieceJoiner, cut
+from firmware_bridge.codecs.even_g1.wire import STOCK, Dialect, Op, dashboard_time
+from firmware_bridge.errors import CommandRefused, RemoteViolation, Violation
+from firmware_bridge.messages import Command, SetClock, Tile
+from firmware_bridge.own_commands import (
+    CalendarEntry,
+    DashboardLayout,
+    DashboardPane,
+    SetCalendar,
+    SetDashboard,
+    SetMap,
+    SetWeather,
+    Sky,
+)
+
+TIME: Final = 0x01
+CALENDAR: Final = 0x03
+STOCK_PRICES: Final = 0x04
+NEWS: Final = 0x05
+PANES: Final = 0x06
+MAP: Final = 0x07
+CHUNKED: Final = frozenset({CALENDAR, STOCK_PRICES, NEWS, MAP})
+"""Sub-commands whose packets are counted."""
+ROOM: Final = 180
+"""Bytes of data in a packet of the vendor's app, which has 189 in all."""
+MAP_SIZE: Final = (296, 136)
+"""Size of the map: what 28 captured packets of 180 bytes hold."""
+ARROW_SIZE: Final = (32, 32)
+_MAX_BYTES: Final = 16384
+_LAYOUTS: Final = tuple(DashboardLayout)
+_PANES: Final = tuple(DashboardPane)
+_SKIES: Final = tuple(Sky)
+_CALENDAR_HEAD: Final = b"\x01\x03\x03"
+_MAP_HEAD: Final = b"\x00\x04"
+_LOADING, _PICTURE, _ARROW = 0, 2, 3
+_SPOT: Final = struct.Struct("<HH")
+_TIME_BYTES: Final = 21
+
+
+def weather(message: SetWeather, number: int, dialect: Dialect = STOCK) -> bytes:
+    """Return `06 15 00 seq 01` + time, icon, temperature, unit and hours."""
+    packet = dashboard_time(number, message.local_s, dialect, twelve_hour=message.twelve_hour)
+    kind = struct.pack("<BbB", _SKIES.index(message.sky), message.celsius, message.fahrenheit)
+    return packet[:17] + kind + packet[20:]
+
+
+def panes(message: SetDashboard, number: int) -> bytes:
+    layout, pane = _LAYOUTS.index(message.layout), _PANES.index(message.pane)
+    return bytes((Op.DASHBOARD, 7, 0, number & 0xFF, PANES, layout, pane))
+
+
+def calendar(message: SetCalendar, numbers: Iterator[int], max_packet: int) -> tuple[bytes, ...]:
+    """Return the packets of `01 03 03 n` and for each entry title, time and place, each after its
+    length.
+    """
+    data = _CALENDAR_HEAD + bytes((len(message.entries),))
+    for entry in message.entries:
+        for kind, words in enumerate((entry.title, entry.time, entry.place), 1):
+            data += bytes((kind, len(words.encode()))) + words.encode()
+    return _cut(CALENDAR, data, numbers, max_packet)
+
+
+def map_of(message: SetMap, numbers: Iterator[int], max_packet: int) -> tuple[bytes, ...]:
+    """Return the packets of a map, or of an arrow on it. Raises `CommandRefused`: another size."""
+    if message.picture is not None:
+        _check_size("map", message.picture, MAP_SIZE)
+        data = bytes((_PICTURE, 1)) + message.picture.pixels
+    elif message.arrow is not None:
+        _check_size("arrow", message.arrow, ARROW_SIZE)
+        data = bytes((_ARROW,)) + _SPOT.pack(message.arrow.x, message.arrow.y)
+        data += message.arrow.pixels
+    else:
+        data = bytes((_LOADING,))
+    return _cut(MAP, _MAP_HEAD + data, numbers, max_packet)
+
+
+def _check_size(what: str, tile: Tile, size: tuple[int, int]) -> None:
+    if (tile.width, tile.height) != size:
+        detail = f"a {what} of {tile.width} × {tile.height}; it must be {size[0]} × {size[1]}"
+        raise CommandRefused("bad_message", detail)
+
+
+def _cut(sub: int, data: bytes, numbers: Iterator[int], max_packet: int) -> tuple[bytes, ...]:
+    return cut(Op.DASHBOARD, sub, data, numbers, room=ROOM, max_packet=max_packet)
+
+
+# ------------------------------------------------------------------ as the glasses read them
+
+
+def answer(packet: bytes, *, refused: bool = False) -> bytes:
+    """Return the answer to a packet: length and number of the packet, and count and index where it
+    has them; the last byte is 0 if it was taken.
+    """
+    pieces = packet[5:9] if packet[4] in CHUNKED else bytes((1, 0, 1, 0))
+    return packet[:5] + pieces.ljust(4, b"\0") + bytes((refused,))
+
+
+class DashboardReader:
+    """Reads the packets of one arm."""
+
+    def __init__(self, dialect: Dialect = STOCK) -> None:
+        self._dialect = dialect
+        self._joiners = {sub: PieceJoiner(_MAX_BYTES) for sub in (CALENDAR, MAP)}
+
+    def read(self, packet: bytes) -> Command | None:
+        """Return the command that a packet completes; None if there is none, or more packets
+        follow. Raises `RemoteViolation`, ValueError or IndexError.
+        """
+        sub = packet[4]
+        if sub == TIME:
+            return self._time(packet)
+        if sub == PANES:
+            layout, pane = packet[5], packet[6]
+            if layout >= len(_LAYOUTS) or pane >= len(_PANES):
+                detail = f"06 06: layout {layout:02X}, pane {pane:02X}"
+                raise RemoteViolation(Violation.BAD_MESSAGE, detail)
+            return SetDashboard(_LAYOUTS[layout], _PANES[pane])
+        if sub not in self._joiners:
+            return None
+        data = self._joiners[sub].add(packet)
+        if data is None:
+            return None
+        return _read_calendar(data) if sub == CALENDAR else _read_map(data)
+
+    def _time(self, packet: bytes) -> Command:
+        """Read the clock, and the weather if there is any. One source has a byte more."""
+        if len(packet) < _TIME_BYTES:
+            raise RemoteViolation(Violation.TRUNCATED, f"06 01 of {len(packet)} bytes")
+        local_s = int.from_bytes(packet[5:9], "little")
+        icon, celsius, fahrenheit = struct.unpack_from("<BbB", packet, 17)
+        twelve = packet[20] == self._dialect.twelve_hour
+        if not (icon or celsius):
+            return SetClock(local_s, twelve)
+        if icon >= len(_SKIES):
+            raise RemoteViolation(Violation.BAD_MESSAGE, f"06 01: icon {icon:02X}")
+        return SetWeather(local_s, _SKIES[icon], celsius, twelve, bool(fahrenheit))
+
+
+def _read_calendar(data: bytes) -> SetCalendar:
+    """Read the entries, whatever the first three bytes are: two hosts differ in them."""
+    at, entries = len(_CALENDAR_HEAD) + 1, []
+    for _ in range(data[len(_CALENDAR_HEAD)]):
+        words = []
+        for kind in (1, 2, 3):
+            if data[at] != kind or at + 2 + data[at + 1] > len(data):
+                raise RemoteViolation(Violation.BAD_MESSAGE, "06 03: a calendar entry is damaged")
+            words.append(data[at + 2 : at + 2 + data[at + 1]].decode(errors="replace"))
+            at += 2 + data[at + 1]
+        entries.append(CalendarEntry(*words))
+    return SetCalendar(tuple(entries))
+
+
+def _read_map(data: bytes) -> SetMap:
+    kind, data = data[len(_MAP_HEAD)], data[len(_MAP_HEAD) + 1 :]
+    if kind == _LOADING:
+        return SetMap()
+    if kind == _PICTURE:
+        return SetMap(Tile(0, 0, *MAP_SIZE, 1, data[1:]))
+    if kind == _ARROW:
+        if len(data) < _SPOT.size:
+            raise RemoteViolation(Violation.TRUNCATED, f"06 07: an arrow of {len(data)} bytes")
+        x, y = _SPOT.unpack_from(data)
+        return SetMap(arrow=Tile(x, y, *ARROW_SIZE, 1, data[_SPOT.size :]))
+    raise RemoteViolation(Violation.BAD_MESSAGE, f"06 07: kind {kind:02X}")
