@@ -9,10 +9,11 @@ from typing import Final
 from msgspec import Struct
 
 from firmware_bridge.codecs.even_g1 import model as even_g1
+from firmware_bridge.codecs.omi import model as omi
 from firmware_bridge.codecs.reference import model as reference
 from firmware_bridge.models import Advertisement, AmbiguousModel, Model, UnknownModel
 
-FAMILIES: Final = (even_g1, reference)
+FAMILIES: Final = (even_g1, omi, reference)
 """Families in the order of the lists of supported glasses."""
 MODELS: Final = tuple(model for family in FAMILIES for model in family.MODELS)
 
