@@ -45,20 +45,19 @@ class FrameJoiner:
         done = None
         if goes_on and self._frame is not None:
             self._append(packet[SOUND_HEAD:])
-        elif fragment == 0:
-            done = self._finish(lost=step != 1)
-            self._begin(number, packet[SOUND_HEAD:])
         else:
-            self._frame = None
+            done = self._finish(lost=step - fragment != 1)
+            self._begin(number - fragment, packet[SOUND_HEAD:], fragment)
         self._last, self._fragment = number, fragment
         self._may_go_on = len(packet) >= max_packet
         return done
 
-    def _begin(self, number: int, data: bytes) -> None:
+    def _begin(self, number: int, data: bytes, fragment: int) -> None:
+        """Begin a frame. Of one that lacks its beginning only the place is kept."""
         if self._first is not None:
             passed = serial_distance(number, self._first)
-            self._index += max(1, round(passed / self._span))
-        self._first, self._frame = number, bytearray(data)
+            self._index += max(0 if fragment else 1, round(passed / self._span))
+        self._first, self._frame = number, None if fragment else bytearray(data)
 
     def _append(self, data: bytes) -> None:
         assert self._frame is not None
