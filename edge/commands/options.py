@@ -55,11 +55,15 @@ def _run(verb: argparse.ArgumentParser) -> None:
     _add(verb, "--config FILE", "the configuration file")
 
 
+def _mocks() -> str:
+    return f"{', '.join(MOCKS[:-1])} or {MOCKS[-1]}"
+
+
 def _demo(verb: argparse.ArgumentParser) -> None:
     _add(
         verb,
         "--glasses MODEL",
-        "mock:display, mock:audio, mock:full (default) or sim:even_g1",
+        f"{_mocks()}; mock:full by default",
         choices=MOCKS,
     )
     _add(verb, "--script FILE", "play the steps of this file instead of asking you")
@@ -309,7 +313,7 @@ def _up(verb: argparse.ArgumentParser) -> None:
 
 
 def _sim(verb: argparse.ArgumentParser) -> None:
-    _add(verb, "model MODEL", "mock:display, mock:audio, mock:full or sim:even_g1")
+    _add(verb, "model MODEL", _mocks())
     _add(
         verb,
         "--radio R",
@@ -533,7 +537,15 @@ PROVIDERS: Final = (
     "anthropic",
     "gemini",
 )
-MOCKS: Final = ("mock:display", "mock:audio", "mock:full", "sim:even_g1")
+MOCKS: Final = (
+    "mock:display",
+    "mock:audio",
+    "mock:full",
+    "sim:even_g1",
+    "sim:omi",
+    "sim:omi_glass",
+    "sim:openglass",
+)
 VERBS: Final[tuple[tuple[str, str, Add], ...]] = (
     ("run", "the daemon, in the foreground", _run),
     ("up", "find your glasses, pair, connect and save them, step by step", _up),

@@ -260,5 +260,21 @@ class BleTransport:
 
 
 async def _timed(operation: Awaitable[T]) -> T:
-    async with timeout(GATT_TIMEOUT_S):
-        return await operation
+    """Await an operation in a task of its own: on Python 3.11 bumble's `wait_for` can swallow our
+    cancellation, and then we would go on for ever.
+    """
+    doing = asyncio.ensure_future(operation)
+    try:
+        async with timeout(GATT_TIMEOUT_S):
+            await asyncio.wait([doing])
+        return doing.result()
+    finally:
+        if not doing.done():
+            doing.cancel()
+            doing.add_done_callback(_look_at)
+
+
+def _look_at(ended: "asyncio.Future[Any]") -> None:
+    """Nobody waits for it any more: its error is none."""
+    if not ended.cancelled():
+        ended.exception()

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 from msgspec.structs import replace
 
+from firmware_bridge.catalog import find
 from firmware_bridge.codecs.omi.central import MAX_WAITING, PHOTO_PAUSE_S, PHOTO_S
 from firmware_bridge.codecs.omi.peripheral import DIALECTS
 from firmware_bridge.codecs.omi.photo import MAX_BYTES
@@ -307,8 +308,6 @@ def still_usable(pair: Pair) -> None:
 
 
 def _channels(pair: Pair):
-    from firmware_bridge.catalog import find
-
     return find("omi_glass" if pair.central._known.get("camera") else "omi").gatt.channels
 
 

@@ -1,5 +1,6 @@
 """Glasses with more characteristics than rx and tx, over bleak and bumble."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -143,3 +144,22 @@ async def test_a_channel_on_request_is_heard_only_while_it_is_subscribed(tmp_pat
         assert await some(transport, 2) == [("wanted", b"\x01"), ("level", b"wanted:\x01")]
         await transport.write(ChannelPacket(UNSUBSCRIBE, "wanted"))
         assert await some(transport, 1) == [("level", b"wanted:\x00")]
+
+
+async def test_a_read_that_is_answered_while_it_is_cancelled_ends(tmp_path):
+    """On Python 3.11 `wait_for`, which bumble uses, returns the answer instead."""
+    async with connected(tmp_path, model(), model()) as transport:
+        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+
+        async def read(_characteristic: Any) -> bytes:
+            return await asyncio.wait_for(answer, DEADLINE_S)
+
+        transport._client.read_gatt_char = read
+        reading = asyncio.ensure_future(transport.write(ChannelPacket(b"", "level")))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        answer.set_result(b"\x2a")
+        await asyncio.sleep(0)
+        reading.cancel()
+        await asyncio.wait([reading])
+        assert reading.cancelled()
