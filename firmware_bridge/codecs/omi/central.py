@@ -50,7 +50,7 @@ from firmware_bridge.packets import (
 
 PHOTO_PAUSE_S: Final = 10.0
 """Longest wait for the next packet of a photo: the glasses send one every 20 ms or faster."""
-PHOTO_S: Final = 90.0
+PHOTO_S: Final = 50.0
 """Longest wait for a photo: another may be on the way, and each takes a few seconds."""
 MAX_WAITING: Final = 64
 """Orders that may wait for the radio or for their answer."""

@@ -165,7 +165,7 @@ class OmiSession(PeripheralSession):
     async def _read(self) -> None:
         self._spawn(self._charge())
         if self._glasses.capabilities.get("camera") is True:
-            self._spawn(self._photograph())
+            self._spawn(self._take_photos())
         await super()._read()
 
     def tell(self, event: Event) -> bool:
@@ -197,10 +197,6 @@ class OmiSession(PeripheralSession):
 
     def _other(self, command: Command | Event | Reply) -> Reply:
         match command:
-            case TakePhoto():
-                self._ordered = True
-                self._news.set()
-                return Done()
             case SetClock(seconds):
                 self._set("clock", seconds)
                 return Done()
@@ -208,7 +204,11 @@ class OmiSession(PeripheralSession):
 
     # -------------------------------------------------------------- camera
 
-    async def _photograph(self) -> None:
+    def _photograph(self, _number: int | None, _order: TakePhoto) -> None:
+        self._ordered = True
+        self._news.set()
+
+    async def _take_photos(self) -> None:
         """Take a photo when one is ordered or due, one after another."""
         known: dict[str, Any] = self._glasses.capabilities
         size, turned = (known["camera.width"], known["camera.height"]), OLD_TURN
