@@ -23,6 +23,7 @@ from firmware_bridge.messages import (
     PhotoTaken,
     Ping,
     StartMicrophone,
+    StopMicrophone,
     TakePhoto,
 )
 from firmware_bridge.packets import ChannelPacket
@@ -197,6 +198,14 @@ def test_packets_that_come_twice_or_late_are_dropped():
 def test_glasses_that_count_from_the_beginning_again_are_heard():
     pair = say(listening(Pair("omi")), (500, 0), (501, 0), (0, 0), (1, 0), (2, 0))
     assert numbers(pair) == [0, 1, 2, 3]
+
+
+def test_what_came_before_the_microphone_went_off_is_not_heard_later():
+    pair = say(listening(Pair("omi")), (7, 0), (8, 0))
+    pair.ask(StopMicrophone(5))
+    pair.ask(StartMicrophone(6, AudioFormat.OPUS))
+    say(pair, (9, 0), (10, 0))
+    assert pair.sound() == [(0, b"\7\0" * 4), (0, b"\11\0" * 4)]
 
 
 PIECES = [(0, 0), (1, 1), (2, 2), (3, 0), (4, 1), (5, 2), (6, 0), (7, 1), (8, 2), (9, 0)]

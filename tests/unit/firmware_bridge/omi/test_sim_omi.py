@@ -1,6 +1,7 @@
 """The simulated Omi, OMI Glass and OpenGlass over bleak and bumble: what a host hears and sees."""
 
 import asyncio
+from array import array
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -30,6 +31,7 @@ from firmware_bridge.messages import (
 from firmware_bridge.packets import ChannelPacket
 from firmware_bridge.sim.faults import parse_fault
 from firmware_bridge.sim.model_specs import parts_of
+from firmware_bridge.sim.omi.sound import compress
 from firmware_bridge.sim.quirks import QuirkError
 from tests.unit.firmware_bridge.sim_helpers import DEADLINE_S, loudness, worn
 
@@ -130,6 +132,14 @@ async def spoken(glasses: Wearing, codec: int, seconds: float = 0.6) -> bytes:
     return bytes(pcm)
 
 
+def test_mulaw_of_the_simulator_is_what_the_recogniser_expands():
+    codes = bytes(code for code in range(256) if code != 0x7F)  # it is another zero
+    [part] = Chunks(AudioFormat.MULAW).take(MicrophoneChunk(1, 0, (codes,)), 0.0)
+    assert isinstance(part, Samples)
+    assert bytes(map(compress, array("h", part.pcm))) == codes
+    assert [compress(sample) for sample in (-32768, -1, 0, 1, 32767)] == [0, 0x7F, 0xFF, 0xFF, 0x80]
+
+
 @pytest.mark.parametrize("codec", FORMS)
 async def test_sound_is_heard_in_every_codec(codec, tmp_path):
     async with wearing("omi", tmp_path, f"codec={codec}", speed=1.0) as glasses:
@@ -147,6 +157,7 @@ async def test_the_microphone_is_on_while_it_is_wanted(tmp_path):
         await glasses.ear.wait("microphone", where=lambda e: not e["open"])
         before = len(glasses.events)
         await glasses.ask(Ping())
+        assert not glasses.mock.glasses.microphone.open
         assert not any(isinstance(event, MicrophoneChunk) for event in glasses.events[before:])
         await spoken(glasses, 1)
 
@@ -193,7 +204,8 @@ async def test_photos_are_numbered_as_they_were_asked_for(tmp_path):
         for number in (7, 8):
             await glasses.ask(TakePhoto(number))
             assert isinstance(await glasses.photo(number), PhotoTaken)
-        assert glasses.mock.glasses.camera.photos == 2
+        await spoken(glasses, 1)
+        assert glasses.mock.glasses.camera.photos == 2, "and no more"
 
 
 async def test_omi_glass_takes_photos_unasked_until_one_is_ordered(tmp_path):
