@@ -30,8 +30,10 @@ class RecognitionPort(Protocol):
     def why_not(self) -> str:
         """Return why this machine recognises no words, and what would help; "" if it does."""
 
-    async def begin(self, form: AudioFormat, expected: ExpectedWords) -> "RecognitionStream":
-        """Open a stream of sound (16 kHz, mono). Raises `RecognitionFailed`."""
+    async def begin(
+        self, form: AudioFormat, expected: ExpectedWords, *, rate: int = 16000
+    ) -> "RecognitionStream":
+        """Open a stream of sound (mono; `rate` in Hz). Raises `RecognitionFailed`."""
 
 
 class RecognitionStream(Protocol):

@@ -13,10 +13,11 @@ from firmware_bridge.codecs.even_g2 import model as even_g2
 from firmware_bridge.codecs.frame import model as frame
 from firmware_bridge.codecs.mentra_live import model as mentra_live
 from firmware_bridge.codecs.mentra_nex import model as mentra_nex
+from firmware_bridge.codecs.omi import model as omi
 from firmware_bridge.codecs.reference import model as reference
 from firmware_bridge.models import Advertisement, AmbiguousModel, Model, UnknownModel
 
-FAMILIES: Final = (even_g1, even_g2, frame, mentra_live, mentra_nex, reference)
+FAMILIES: Final = (even_g1, even_g2, frame, mentra_live, mentra_nex, omi, reference)
 """Families in the order of the lists of supported glasses."""
 MODELS: Final = tuple(model for family in FAMILIES for model in family.MODELS)
 

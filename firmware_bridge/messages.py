@@ -36,6 +36,8 @@ class AudioFormat(StrEnum):
     PCM16 = "pcm16"
     OPUS = "opus"
     LC3 = "lc3"
+    MULAW = "mulaw"
+    """G.711 mu-law, 8 bits a sample; from microphones only"""
 
 
 class Gesture(StrEnum):

@@ -29,7 +29,9 @@ class Channel(Struct, frozen=True):
     """A characteristic beside rx and tx: how packets name it, its UUIDs (as in `Gatt`), its use.
 
     A central subscribes to it (`notify`), writes it (`write`), reads it once when it connects
-    (`first`), or whenever the codec asks (`read`). With `optional` it may be missing.
+    (`first`), or whenever the codec asks (`read`). With `optional` it may be missing. With
+    `on_request` it is subscribed only while the codec wants it: `packets.SUBSCRIBE` and
+    `UNSUBSCRIBE` are sent to it instead of values.
     """
 
     name: str
@@ -40,12 +42,13 @@ class Channel(Struct, frozen=True):
     read: bool = False
     first: bool = False
     optional: bool = False
+    on_request: bool = False
 
 
 class Gatt(Struct, frozen=True):
     """GATT UUIDs of a family: lower case, 128 bit.
 
-    `rx` takes packets of the central, "" for families where only `channels` do; `tx` notifies.
+    `rx` takes packets of the central and `tx` notifies; "" for families where only `channels` do.
     `info` is None for families without it. The codec of glasses with `channels` exchanges
     `ChannelPacket`s.
     """

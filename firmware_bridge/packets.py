@@ -14,11 +14,17 @@ _TOTAL: Final = struct.Struct("<I")
 _HALF: Final = 1 << 15
 
 
+SUBSCRIBE: Final = b"\x01"
+UNSUBSCRIBE: Final = b"\x00"
+"""Sent to a channel that is subscribed on request: its notifications are switched on or off."""
+
+
 class ChannelPacket(bytes):
     """One write or notification of glasses with more characteristics than rx and tx.
 
     `channel` names its characteristic (`models.Channel`), "" is rx and tx. One sent to a channel
-    that is only read asks for its value, which arrives as a packet of that channel.
+    that is only read asks for its value, which arrives as a packet of that channel; one sent to a
+    channel `on_request` is `SUBSCRIBE` or `UNSUBSCRIBE`.
     """
 
     channel: str

@@ -95,7 +95,7 @@ def _row(model: Model) -> tuple[str, ...]:
         _sound(known, "microphone"),
         _sound(known, "speaker"),
         _flag(known, "camera"),
-        str(known.get("gestures", _UNKNOWN)).replace("_", " ").replace(",", ", "),
+        str(known.get("gestures", _UNKNOWN)).replace("_", " ").replace(",", ", ") or "–",
         _PAIRING[model.pairing],
     )
 

@@ -55,6 +55,10 @@ def _run(verb: argparse.ArgumentParser) -> None:
     _add(verb, "--config FILE", "the configuration file")
 
 
+def _mocks() -> str:
+    return f"{', '.join(MOCKS[:-1])} or {MOCKS[-1]}"
+
+
 def _demo(verb: argparse.ArgumentParser) -> None:
     _add(
         verb,
@@ -568,6 +572,9 @@ MOCKS: Final = (
     "sim:frame",
     "sim:mentra_live",
     "sim:mentra_nex",
+    "sim:omi",
+    "sim:omi_glass",
+    "sim:openglass",
 )
 VERBS: Final[tuple[tuple[str, str, Add], ...]] = (
     ("run", "the daemon, in the foreground", _run),

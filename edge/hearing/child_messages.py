@@ -58,8 +58,8 @@ def unpack_sound(body: bytes) -> tuple[MicrophoneChunk, float]:
     return MicrophoneChunk(stream, index, tuple(frames)), arrived
 
 
-def pack_begin(stream: int, form: AudioFormat, expected: ExpectedWords) -> bytes:
-    return pack("begin", stream=stream, format=form.value, **_plain(expected))
+def pack_begin(stream: int, form: AudioFormat, rate: int, expected: ExpectedWords) -> bytes:
+    return pack("begin", stream=stream, format=form.value, rate=rate, **_plain(expected))
 
 
 def pack_expect(expected: ExpectedWords) -> bytes:

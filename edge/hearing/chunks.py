@@ -3,6 +3,7 @@
 Samples are 16 kHz, mono, 16 bits in the machine's byte order.
 """
 
+from array import array
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
@@ -17,8 +18,8 @@ _HELD: Final = 2
 """Chunks kept back while one before them is missing; radios deliver late ones within 200 ms."""
 _RESTARTED: Final = 32
 """An index so far back is no late chunk: the glasses count from the beginning again."""
-_OPUS_FRAME: Final = 320
-"""Samples in 20 ms, the usual length; a frame says its own."""
+_OPUS_STEP: Final = 160
+"""Samples in 10 ms, the steps in which lost sound is concealed; a frame says its own length."""
 _OPUS_MOST: Final = 1920
 """Samples in the longest frame of Opus, 120 ms."""
 
@@ -38,9 +39,11 @@ class Break:
 class Chunks:
     """Chunks of one stream, in the order of their arrival."""
 
-    def __init__(self, form: AudioFormat) -> None:
-        """Raises `Lc3Missing` and ImportError only when sound comes."""
-        self._format: _Format = _FORMATS[form]()
+    def __init__(self, form: AudioFormat, *, rate: int = RATE) -> None:
+        """`rate`: in Hz, of samples; coded sound of LC3 and Opus is decoded at 16 kHz. Raises
+        `Lc3Missing` and ImportError only when sound comes.
+        """
+        self._format: _Format = _FORMATS[form](rate)
         self._stream: int | None = None
         self._next = 0
         self._held: dict[int, tuple[MicrophoneChunk, float]] = {}
@@ -102,16 +105,51 @@ class _Format(Protocol):
 
 
 class _Pcm:
+    def __init__(self, rate: int) -> None:
+        self._rate = rate
+        self._last = 0
+
     def decode(self, frames: tuple[bytes, ...]) -> bytes:
         pcm = b"".join(frames)
-        return pcm[: len(pcm) & ~1]
+        return self._at_full_rate(pcm[: len(pcm) & ~1])
+
+    def _at_full_rate(self, pcm: bytes) -> bytes:
+        """Return sound of 8 kHz at 16 kHz: between two samples comes their mean. There is still
+        nothing above 4 kHz that was spoken.
+        """
+        if self._rate == RATE or not pcm:
+            return pcm
+        samples = array("h", pcm)
+        before = array("h", [self._last, *samples[:-1]])
+        self._last = samples[-1]
+        both = array("h", bytes(2 * len(pcm)))
+        both[::2] = array("h", [(a + b) // 2 for a, b in zip(before, samples, strict=True)])
+        both[1::2] = samples
+        return both.tobytes()
 
     def conceal(self, seconds: float) -> bytes:
         return bytes(2 * round(seconds * RATE))
 
 
+class _MuLaw(_Pcm):
+    def decode(self, frames: tuple[bytes, ...]) -> bytes:
+        samples = array("h", map(_MULAW.__getitem__, b"".join(frames)))
+        return self._at_full_rate(samples.tobytes())
+
+
+def _expand(code: int) -> int:
+    """Return the sample of a mu-law code (ITU-T G.711)."""
+    code = ~code & 0xFF
+    size = (((code & 0x0F) << 3) + _BIAS << (code >> 4 & 7)) - _BIAS
+    return -size if code & 0x80 else size
+
+
+_BIAS: Final = 0x84
+_MULAW: Final = tuple(map(_expand, range(256)))
+
+
 class _Lc3:
-    def __init__(self) -> None:
+    def __init__(self, _rate: int) -> None:
         self._decoder: Decoder | None = None
         self._size = 0
 
@@ -134,8 +172,10 @@ class _Lc3:
 
 
 class _Opus:
-    def __init__(self) -> None:
+    def __init__(self, _rate: int) -> None:
         self._decoder: Any = None
+        self._steps = 2
+        """Length of the last frame, in steps."""
 
     def decode(self, frames: tuple[bytes, ...]) -> bytes:
         return b"".join(map(self._frame, frames))
@@ -146,17 +186,22 @@ class _Opus:
         if self._decoder is None:
             self._decoder = opuslib_next.Decoder(RATE, 1)
         try:
-            return bytes(self._decoder.decode(frame, _OPUS_MOST))
+            pcm = bytes(self._decoder.decode(frame, _OPUS_MOST))
         except opuslib_next.OpusError:  # damaged
-            return bytes(self._decoder.decode(b"", _OPUS_FRAME))
+            return self._fill(self._steps)
+        self._steps = max(1, len(pcm) // 2 // _OPUS_STEP)
+        return pcm
 
     def conceal(self, seconds: float) -> bytes:
-        count = round(seconds * RATE / _OPUS_FRAME)
-        return b"".join(self._decoder.decode(b"", _OPUS_FRAME) for _ in range(count))
+        return self._fill(round(seconds * RATE / _OPUS_STEP))
+
+    def _fill(self, steps: int) -> bytes:
+        return b"".join(self._decoder.decode(b"", _OPUS_STEP) for _ in range(steps))
 
 
-_FORMATS: Final[Mapping[AudioFormat, Callable[[], _Format]]] = {
+_FORMATS: Final[Mapping[AudioFormat, Callable[[int], _Format]]] = {
     AudioFormat.PCM16: _Pcm,
     AudioFormat.LC3: _Lc3,
     AudioFormat.OPUS: _Opus,
+    AudioFormat.MULAW: _MuLaw,
 }

@@ -18,6 +18,7 @@ from edge.core.hearing.purposes import (
     audience_of,
     push_to_talk,
     sound_format,
+    sound_rate,
 )
 from edge.core.hearing.wake import with_phrase
 from edge.hearing import obstacles
@@ -271,15 +272,15 @@ class Listening:
         while (audience := audience_of(self._now())) is not None:
             capabilities = self._glasses.status().capabilities
             assert capabilities is not None, "needed only with known glasses"
-            form = sound_format(capabilities)
+            form, rate = sound_format(capabilities), sound_rate(capabilities)
             if self._recogniser is None:
                 self._recogniser = await self._ports.recogniser()
             if self._takes_commands(audience):
                 await self._ports.read_names()
-            stream = await self._recogniser.begin(form, self._expected(audience))
+            stream = await self._recogniser.begin(form, self._expected(audience), rate=rate)
             try:
                 if not self._microphone.is_on:
-                    await self._microphone.turn_on(form)
+                    await self._microphone.turn_on(form, rate)
                 self._stream, self._audience = stream, audience
                 self._microphone.feed = stream.feed
                 await self._serve(stream, audience)

@@ -41,16 +41,16 @@ class Microphone:
         """When sound came last, or the microphone went on (boot clock)."""
         glasses.listen_to(self._take)
 
-    async def turn_on(self, form: AudioFormat) -> None:
+    async def turn_on(self, form: AudioFormat, rate: int = 16000) -> None:
         """Raises `CannotListen`."""
         try:
             try:
-                await self._start(form)
+                await self._start(form, rate)
             except CommandRefused as e:
                 if e.code != "busy":
                     raise
                 await self._stop()  # an earlier stream whose end was not acknowledged
-                await self._start(form)
+                await self._start(form, rate)
         except GlassesAway:
             raise CannotListen(AWAY) from None
         except (CommandRefused, CommandTimeout) as e:
@@ -59,10 +59,11 @@ class Microphone:
                 await self.turn_off(certain=False)
             raise CannotListen(REFUSED) from None
 
-    async def _start(self, form: AudioFormat) -> None:
+    async def _start(self, form: AudioFormat, rate: int) -> None:
         self._number = self._number % _NUMBERS + 1
         self.sound_at = self._clock.boot()
-        await self._glasses.request(StartMicrophone(self._number, form), timeout_s=ANSWER_S)
+        command = StartMicrophone(self._number, form, rate)
+        await self._glasses.request(command, timeout_s=ANSWER_S)
         self.is_on = True
 
     async def turn_off(self, *, certain: bool = True) -> None:

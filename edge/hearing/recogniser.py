@@ -7,8 +7,9 @@ import json
 import logging
 import sys
 from collections import deque
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Final
 
 from edge.core.hearing.expected import ExpectedWords
@@ -29,7 +30,6 @@ _MOST_EVENTS: Final = 256
 """Events that may wait for the reader of a stream; partial transcripts are dropped first."""
 _OPUS_FRAME_S: Final = 0.02
 _LC3_FRAME_S: Final = 0.01
-_BYTES_PER_S: Final = 32000
 _CLOSED: Final = "the recogniser is closed"
 _WORKER: Final = ("-I", "-m", "edge.hearing.worker")
 """-I: neither the environment nor the working directory can put another module in the engine's
@@ -80,8 +80,10 @@ class Recogniser:
         """Return why this machine recognises no words, and what would help; "" if it does."""
         return "" if self._custom else why_not(self._choice.name, self._choice.language)
 
-    async def begin(self, form: AudioFormat, expected: ExpectedWords) -> "_RecogniserStream":
-        """Open a stream of sound (16 kHz, mono). Raises `RecognitionFailed`."""
+    async def begin(
+        self, form: AudioFormat, expected: ExpectedWords, *, rate: int = 16000
+    ) -> "_RecogniserStream":
+        """Open a stream of sound (mono; `rate` in Hz). Raises `RecognitionFailed`."""
         if why := self.why_not():
             raise RecognitionFailed(why)
         if self._is_closed:
@@ -94,8 +96,9 @@ class Recogniser:
         if child is None:
             child, is_new = RecogniserProcess(self._receive, self._child_ended), True
             self._child = child
-        stream = self._stream = _RecogniserStream(self, child, self._streams, form)
-        child.send(messages.pack_begin(self._streams, form, expected))
+        seconds = partial(_seconds, form, rate)
+        stream = self._stream = _RecogniserStream(self, child, self._streams, seconds)
+        child.send(messages.pack_begin(self._streams, form, rate, expected))
         if is_new:
             try:
                 async with self._starting:
@@ -185,11 +188,15 @@ class _RecogniserStream:
     """Implements `RecognitionStream`."""
 
     def __init__(
-        self, recogniser: Recogniser, child: RecogniserProcess, number: int, form: AudioFormat
+        self,
+        recogniser: Recogniser,
+        child: RecogniserProcess,
+        number: int,
+        seconds: Callable[[MicrophoneChunk], float],
     ) -> None:
         self._recogniser = recogniser
         self._child = child
-        self._form = form
+        self._seconds = seconds
         self.number = number
         self._events: deque[SpeechBegan | Transcript] = deque()
         self._changed = asyncio.Event()
@@ -201,7 +208,7 @@ class _RecogniserStream:
         """Take sound; never waits. What comes too fast is dropped, the oldest first."""
         if not self._is_finished and not self._failure:
             body = messages.pack_sound(chunk, self._recogniser.now)
-            self._child.send(body, _seconds(self._form, chunk))
+            self._child.send(body, self._seconds(chunk))
 
     def expect(self, expected: ExpectedWords) -> None:
         """Change what may be said, from the next utterance on."""
@@ -273,11 +280,13 @@ class _RecogniserStream:
         self._changed.set()
 
 
-def _seconds(form: AudioFormat, chunk: MicrophoneChunk) -> float:
+def _seconds(form: AudioFormat, rate: int, chunk: MicrophoneChunk) -> float:
     match form:
         case AudioFormat.LC3:
             return len(chunk.frames) * _LC3_FRAME_S
         case AudioFormat.OPUS:
             return len(chunk.frames) * _OPUS_FRAME_S
         case AudioFormat.PCM16:
-            return sum(map(len, chunk.frames)) / _BYTES_PER_S
+            return sum(map(len, chunk.frames)) / 2 / rate
+        case AudioFormat.MULAW:
+            return sum(map(len, chunk.frames)) / rate

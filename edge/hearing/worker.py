@@ -86,14 +86,14 @@ class StreamWorker:
     def __init__(
         self,
         number: int,
-        form: AudioFormat,
+        chunks: Chunks,
         loader: EngineLoader,
         write: Callable[[bytes], None],
     ) -> None:
         self._number = number
         self._loader = loader
         self._write = write
-        self._chunks = Chunks(form)
+        self._chunks = chunks
         self._utterances = Utterances(speech_probability())
         self._expected: ExpectedWords | None = None
         self._grammar: Grammar | None = None
@@ -256,8 +256,8 @@ class RecognitionWorker:
     def _begin(self, message: messages.Message) -> None:
         if self._loader is None:
             self._loader = EngineLoader(self._make)
-        form = AudioFormat(message["format"])
-        self._stream = StreamWorker(message["stream"], form, self._loader, self._write)
+        chunks = Chunks(AudioFormat(message["format"]), rate=message["rate"])
+        self._stream = StreamWorker(message["stream"], chunks, self._loader, self._write)
         self._stream.expect(messages.expected_of(message))
 
     def _write(self, body: bytes) -> None:

@@ -30,12 +30,14 @@ class SimCamera:
         except OSError as error:
             raise ValueError(f"{file} is no picture: {error}") from error
 
-    def take(self, width: int, height: int, *, quality: int = 75) -> bytes:
-        """Return a photo of this size (pixels) as JPEG; `quality` as of Pillow, 1 to 95."""
+    def take(self, width: int, height: int, *, quality: int = 75, turned: int = 0) -> bytes:
+        """Return a photo of this size (pixels) as JPEG; `quality` as of Pillow, 1 to 95. `turned`:
+        degrees clockwise by which it must be turned to be upright, 0 or 180.
+        """
         self.photos += 1
         scene = self._scene or _bars(width, height, self.photos)
         taken = BytesIO()
-        scene.resize((width, height)).save(taken, "JPEG", quality=quality)
+        scene.resize((width, height)).rotate(turned).save(taken, "JPEG", quality=quality)
         return taken.getvalue()
 
 

@@ -14,7 +14,7 @@ from bumble.device import Connection, Device, DeviceConfiguration
 
 from firmware_bridge.errors import LinkLost, LocalMisuse, LostReason
 from firmware_bridge.models import Channel, Gatt
-from firmware_bridge.packets import ChannelPacket, channel_of
+from firmware_bridge.packets import SUBSCRIBE, UNSUBSCRIBE, ChannelPacket, channel_of
 from firmware_bridge.sim.faults import RadioFaults
 from firmware_bridge.sim.peripheral import PeripheralLink
 from firmware_bridge.sim.security import Security
@@ -88,6 +88,7 @@ class GattServer:
         self._notifying: dict[str, Any] = {}
         """Characteristics that notify, by the name of their channel; "" is tx."""
         self._subscribed: set[str] = set()
+        self._on_request = {each.name for each in where.channels if each.on_request}
         for service in self._services(where, info, read or _no_values):
             self._device.add_service(service)
         for characteristic in self._notifying.values():
@@ -106,7 +107,9 @@ class GattServer:
 
     def _services(self, where: Gatt, info: Callable[[], bytes], read: Read) -> list[Any]:
         """Return the services with rx, tx, info and all channels, each in its own service."""
-        mounted = {where.service: [*self._receivers(where, info), self._notifier(where.tx, "")]}
+        mounted: dict[str, list[Any]] = {where.service: self._receivers(where, info)}
+        if where.tx:
+            mounted[where.service].append(self._notifier(where.tx, ""))
         for channel in where.channels:
             mounted.setdefault(channel.service, []).append(self._characteristic(channel, read))
         return [gatt.Service(_uuid(uuid), parts) for uuid, parts in mounted.items()]
@@ -249,7 +252,9 @@ class GattServer:
         _indicate: bool,  # noqa: FBT001 - bumble's
         channel: str,
     ) -> None:
-        """Begin with the first subscription (again with one of tx), end with the last."""
+        """Begin with the first subscription (again with one of tx), end with the last. Those on
+        request are also packets.
+        """
         (self._subscribed.add if notify else self._subscribed.discard)(channel)
         if channel == "" or not self._subscribed:
             self._end_current()
@@ -258,6 +263,9 @@ class GattServer:
                 connection, self._device, self._notifying, self._faults, self.drop
             )
             self._subscriptions.put_nowait(self._current)
+        if channel in self._on_request and self._current is not None:
+            switch = SUBSCRIBE if notify else UNSUBSCRIBE
+            self._current.received(ChannelPacket(switch, channel))
 
     def _end_current(self) -> None:
         current, self._current = self._current, None

@@ -101,7 +101,8 @@ class SimSpeaker:
 
     def start(self, number: int, format: AudioFormat, rate: int) -> None:
         """Open a stream. Raises `SpeakerError`."""
-        if format is AudioFormat.LC3 or (format is AudioFormat.PCM16 and rate != RATE):
+        is_pcm = format is AudioFormat.PCM16 and rate == RATE
+        if format is not AudioFormat.OPUS and not is_pcm:
             raise SpeakerError("unsupported", f"{format} at {rate} Hz; opus, or pcm16 at {RATE} Hz")
         if self._stream is not None:
             raise SpeakerError("busy", f"stream {self._stream.number} is playing")

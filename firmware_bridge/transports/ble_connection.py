@@ -9,7 +9,7 @@ from typing import Any, Final, TypeVar
 from firmware_bridge.deadlines import timeout
 from firmware_bridge.errors import LinkLost, LostReason, RadioError, RadioReason
 from firmware_bridge.models import Channel
-from firmware_bridge.packets import ChannelPacket, channel_of
+from firmware_bridge.packets import SUBSCRIBE, ChannelPacket, channel_of
 from firmware_bridge.transports.ble import GATT_TIMEOUT_S, Radio, Sighting
 from firmware_bridge.transports.radio_errors import classify
 
@@ -72,6 +72,7 @@ class BleTransport:
         self._client: Any = None
         self._rx: Any = None
         self._channels: dict[str, Any] = {}
+        self._on_request: set[str] = set()
         self._carries: int | None = None
         self._packets: asyncio.Queue[bytes | None] = asyncio.Queue()
         self._lost: LostReason | None = None
@@ -118,8 +119,7 @@ class BleTransport:
             )
         await self._client.connect()
         where = self._sighting.entry.gatt
-        tx = self._characteristic(where.tx)
-        self._rx = self._characteristic(where.rx) if where.rx else tx
+        self._rx = self._characteristic(where.rx or where.tx or where.channels[0].uuid)
         if self._radio.mtu is not None:
             await self._settle(self._radio.mtu)
         if where.info is not None:
@@ -128,17 +128,24 @@ class BleTransport:
             )
         for channel in where.channels:
             await self._open_channel(channel)
-        await _timed(self._client.start_notify(tx, self._received))
+        if where.tx:
+            tx = self._characteristic(where.tx)
+            await _timed(self._client.start_notify(tx, self._received))
 
     async def _open_channel(self, channel: Channel) -> None:
         if channel.optional and self._client.services.get_characteristic(channel.uuid) is None:
             return
-        self._channels[channel.name] = found = self._characteristic(channel.uuid)
+        self._channels[channel.name] = self._characteristic(channel.uuid)
         if channel.first:
             await self._read(channel.name)
-        if channel.notify:
-            receive = partial(self._received, channel=channel.name)
-            await _timed(self._client.start_notify(found, receive))
+        if channel.on_request:
+            self._on_request.add(channel.name)
+        elif channel.notify:
+            await self._subscribe(channel.name)
+
+    async def _subscribe(self, name: str) -> None:
+        receive = partial(self._received, channel=name)
+        await _timed(self._client.start_notify(self._channels[name], receive))
 
     async def _read(self, name: str) -> None:
         """Read a channel; its value arrives as a packet."""
@@ -171,7 +178,8 @@ class BleTransport:
 
     async def write(self, packet: bytes) -> None:
         """Send one packet, without response where the characteristic allows that, or read a channel
-        that is only read. Raises `LinkLost`; ValueError for a packet that is too large.
+        that is only read, or switch the notifications of one `on_request`. Raises `LinkLost`;
+        ValueError for a packet that is too large.
         """
         if self._lost is not None:
             raise LinkLost(self._lost)
@@ -182,17 +190,29 @@ class BleTransport:
         if characteristic is None:
             log.debug("%s has no %s; a packet for it is dropped", self.address, name)
             return
-        can = characteristic.properties
         try:
-            if "write" in can or "write-without-response" in can:
-                response = "write-without-response" not in can
-                write = self._client.write_gatt_char(characteristic, packet, response=response)
-                await _timed(write)
+            if name in self._on_request:
+                await self._switch(name, on=packet == SUBSCRIBE)
             else:
-                await self._read(name)
+                await self._write(characteristic, packet, name)
         except Exception as error:  # as in _listen
             self._end(LostReason.WRITE_FAILED)
             raise LinkLost(self._lost_because(), str(classify(error, "writing"))) from error
+
+    async def _write(self, characteristic: Any, packet: bytes, name: str) -> None:
+        can = characteristic.properties
+        if "write" in can or "write-without-response" in can:
+            response = "write-without-response" not in can
+            write = self._client.write_gatt_char(characteristic, packet, response=response)
+            await _timed(write)
+        else:
+            await self._read(name)
+
+    async def _switch(self, name: str, *, on: bool) -> None:
+        if on:
+            await self._subscribe(name)
+        else:
+            await _timed(self._client.stop_notify(self._channels[name]))
 
     async def packets(self) -> AsyncIterator[bytes]:
         """Yield packets until the connection is lost; raises `LinkLost` if the reason is known."""
@@ -240,5 +260,21 @@ class BleTransport:
 
 
 async def _timed(operation: Awaitable[T]) -> T:
-    async with timeout(GATT_TIMEOUT_S):
-        return await operation
+    """Await an operation in a task of its own: on Python 3.11 bumble's `wait_for` can swallow our
+    cancellation, and then we would go on for ever.
+    """
+    doing = asyncio.ensure_future(operation)
+    try:
+        async with timeout(GATT_TIMEOUT_S):
+            await asyncio.wait([doing])
+        return doing.result()
+    finally:
+        if not doing.done():
+            doing.cancel()
+            doing.add_done_callback(_look_at)
+
+
+def _look_at(ended: "asyncio.Future[Any]") -> None:
+    """Nobody waits for it any more: its error is none."""
+    if not ended.cancelled():
+        ended.exception()

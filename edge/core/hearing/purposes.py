@@ -98,13 +98,21 @@ def over_at(
     return min(ends, default=None)
 
 
-_FORMATS: Final = (AudioFormat.PCM16, AudioFormat.LC3, AudioFormat.OPUS)
+_FORMATS: Final = (AudioFormat.PCM16, AudioFormat.LC3, AudioFormat.OPUS, AudioFormat.MULAW)
+RATES: Final = (16000, 8000)
+"""Rates of sound that can be recognised, in Hz; the first is the usual one."""
 
 
 def sound_format(capabilities: Capabilities) -> AudioFormat:
     """Return the format in which these glasses are asked for sound."""
     named = {word.strip() for word in str(capabilities.get("microphone.codecs", "")).split(",")}
     return next((form for form in _FORMATS if form.value in named), AudioFormat.PCM16)
+
+
+def sound_rate(capabilities: Capabilities) -> int:
+    """Return the rate at which these glasses are asked for sound, in Hz."""
+    rate: int = capabilities.get("microphone.rate")
+    return rate if rate in RATES else RATES[0]
 
 
 def push_to_talk(configured: str, capabilities: Capabilities | None) -> Gesture | None:

@@ -1,19 +1,21 @@
 """Glasses with more characteristics than rx and tx, over bleak and bumble."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from firmware_bridge.catalog import Catalog
 from firmware_bridge.deadlines import timeout
 from firmware_bridge.models import Channel, Gatt, Model, Pairing
-from firmware_bridge.packets import ChannelPacket, channel_of
+from firmware_bridge.packets import SUBSCRIBE, UNSUBSCRIBE, ChannelPacket, channel_of
 from firmware_bridge.sim.air import Air
 from firmware_bridge.sim.gatt import by_service
 from firmware_bridge.sim.inproc import Mock
-from firmware_bridge.sim.model_parts import ModelParts, address_of
+from firmware_bridge.sim.model_parts import ModelParts, Serve, address_of
 from firmware_bridge.sim.radio_setup import RadioSetup
 from firmware_bridge.transports.ble import open_radio, scan
 from firmware_bridge.transports.ble_connection import BleTransport, connect
@@ -32,6 +34,7 @@ WHERE = Gatt(
     ),
 )
 ABSENT = Channel("absent", MAIN, "19b10099-e8f2-537e-4f6c-d104768a1214", notify=True, optional=True)
+WANTED = Channel("wanted", MAIN, ABSENT.uuid, notify=True, on_request=True)
 VALUES = {"form": b"\x15", "level": b"\x57"}
 
 
@@ -49,7 +52,7 @@ async def serve(_glasses: Any, _side: Any, link: Any) -> None:
         await link.notify(ChannelPacket(packet, "level"))
 
 
-def parts() -> ModelParts:
+def parts(serve: Serve = serve) -> ModelParts:
     return ModelParts(
         (None,),
         serve,
@@ -61,11 +64,13 @@ def parts() -> ModelParts:
 
 
 @asynccontextmanager
-async def connected(tmp_path: Any, ours: Model, theirs: Model) -> AsyncIterator[BleTransport]:
+async def connected(
+    tmp_path: Any, ours: Model, theirs: Model, serve: Serve = serve
+) -> AsyncIterator[BleTransport]:
     air = Air()
     mount = RadioSetup("inproc", air, radios=1)
     await mount.open()
-    mock = Mock(theirs, mount, tmp_path, None, lambda _event: None, parts=parts())
+    mock = Mock(theirs, mount, tmp_path, None, lambda _event: None, parts=parts(serve))
     mock.start()
     radio = await open_radio("inproc", air=air)
     try:
@@ -117,3 +122,44 @@ async def test_a_missing_channel_fails_the_connection(tmp_path):
 async def test_packets_from_glasses_have_the_size_of_tx(tmp_path):
     async with connected(tmp_path, model(), model()) as transport:
         assert transport.max_packet == 244
+
+
+async def echo(_glasses: Any, _side: Any, link: Any) -> None:
+    """Say on the battery level what came, and something on the channel that is on request."""
+    async for packet in link.packets():
+        await link.notify(ChannelPacket(packet, "wanted"))
+        await link.notify(ChannelPacket(channel_of(packet).encode() + b":" + packet, "level"))
+
+
+async def test_a_channel_on_request_is_heard_only_while_it_is_subscribed(tmp_path):
+    ours = model(WANTED)
+    where = Gatt(MAIN, "", "", channels=ours.gatt.channels)
+    ours = replace(ours, gatt=where)
+    async with connected(tmp_path, ours, ours, serve=echo) as transport:
+        assert transport.max_packet == 244, "also without tx"
+        assert await some(transport, 1) == [("form", b"\x15")]
+        await transport.write(ChannelPacket(b"\xff", "control"))
+        assert await some(transport, 1) == [("level", b"control:\xff")]
+        await transport.write(ChannelPacket(SUBSCRIBE, "wanted"))
+        assert await some(transport, 2) == [("wanted", b"\x01"), ("level", b"wanted:\x01")]
+        await transport.write(ChannelPacket(UNSUBSCRIBE, "wanted"))
+        assert await some(transport, 1) == [("level", b"wanted:\x00")]
+
+
+async def test_a_read_that_is_answered_while_it_is_cancelled_ends(tmp_path):
+    """On Python 3.11 `wait_for`, which bumble uses, returns the answer instead."""
+    async with connected(tmp_path, model(), model()) as transport:
+        answer: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
+
+        async def read(_characteristic: Any) -> bytes:
+            return await asyncio.wait_for(answer, DEADLINE_S)
+
+        transport._client.read_gatt_char = read
+        reading = asyncio.ensure_future(transport.write(ChannelPacket(b"", "level")))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        answer.set_result(b"\x2a")
+        await asyncio.sleep(0)
+        reading.cancel()
+        await asyncio.wait([reading])
+        assert reading.cancelled()

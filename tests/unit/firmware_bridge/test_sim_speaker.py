@@ -122,7 +122,10 @@ async def test_one_stream_at_a_time(speaker: SimSpeaker) -> None:
     assert error.value.code == "busy"
 
 
-@pytest.mark.parametrize(("format", "rate"), [(AudioFormat.LC3, 16000), (AudioFormat.PCM16, 44100)])
+@pytest.mark.parametrize(
+    ("format", "rate"),
+    [(AudioFormat.LC3, 16000), (AudioFormat.MULAW, 16000), (AudioFormat.PCM16, 44100)],
+)
 def test_what_it_cannot_play_it_refuses(
     speaker: SimSpeaker, format: AudioFormat, rate: int
 ) -> None:

@@ -112,11 +112,12 @@ class Recognition:
     def why_not(self):
         return self.missing
 
-    async def begin(self, form, expected):
+    async def begin(self, form, expected, *, rate=16000):
         await asyncio.sleep(0)
         if self.fails:
             raise RecognitionFailed(self.fails)
         assert all(stream.closed for stream in self.streams), "one stream at a time"
+        self.rate = rate
         self.streams.append(Stream(form, expected))
         return self.streams[-1]
 

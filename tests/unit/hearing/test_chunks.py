@@ -132,3 +132,50 @@ def test_opus_is_decoded():
     parts = chunks.take(MicrophoneChunk(1, 0, tuple(frames)), 0.2)
     assert [len(part.pcm) for part in parts] == [6400]
     assert _strength(parts[0].pcm) > 2000
+
+
+@pytest.mark.parametrize("frame_ms", [10, 20])
+def test_lost_opus_is_concealed_in_its_length(frame_ms):
+    opus = pytest.importorskip("opuslib_next")
+    count = 16 * frame_ms
+    encoder, pcm = opus.Encoder(16000, 1, opus.APPLICATION_VOIP), _tone(0.2)
+    frames = [encoder.encode(pcm[at : at + 2 * count], count) for at in range(0, 6400, 2 * count)]
+    chunks = Chunks(AudioFormat.OPUS)
+    parts = chunks.take(MicrophoneChunk(1, 0, (frames[0],)), 0.1)
+    parts += chunks.take(MicrophoneChunk(1, 1, (b"\xff" * 7,)), 0.1)
+    for index in (3, 4, 5):
+        parts += chunks.take(MicrophoneChunk(1, index, (frames[index],)), 0.1)
+    assert [len(part.pcm) for part in parts] == [2 * count] * 6
+
+
+# G.711, table 2a: the first and the last code of the first two and the last segments
+MULAW = [
+    (0x00, -32124), (0x0F, -16764), (0x10, -15996), (0x6F, -132), (0x7E, -8), (0x7F, 0),
+    (0x80, 32124), (0x8F, 16764), (0x90, 15996), (0xEF, 132), (0xFE, 8), (0xFF, 0),
+]  # fmt: skip
+
+
+def test_mulaw_is_expanded_as_g711_says():
+    codes = bytes(code for code, _sample in MULAW)
+    [part] = Chunks(AudioFormat.MULAW).take(MicrophoneChunk(1, 0, (codes,)), 0.1)
+    assert array("h", part.pcm).tolist() == [sample for _code, sample in MULAW]
+
+
+@pytest.mark.parametrize("form", [AudioFormat.PCM16, AudioFormat.MULAW])
+def test_sound_of_8_khz_is_heard_at_16_khz(form):
+    chunks = Chunks(form, rate=8000)
+    frames = [array("h", [0, 132]).tobytes(), array("h", [32124]).tobytes()]
+    if form is AudioFormat.MULAW:
+        frames = [b"\xff\xef", b"\x80"]
+    parts = chunks.take(MicrophoneChunk(1, 0, (frames[0],)), 0.1)
+    parts += chunks.take(MicrophoneChunk(1, 1, (frames[1],)), 0.2)
+    assert [array("h", part.pcm).tolist() for part in parts] == [[0, 0, 66, 132], [16128, 32124]]
+
+
+def test_a_lost_chunk_of_8_khz_is_silence_of_its_time():
+    chunks = Chunks(AudioFormat.MULAW, rate=8000)
+    parts = []
+    for index in (0, 2, 3, 4):
+        parts += chunks.take(MicrophoneChunk(1, index, (b"\xff" * 80,)), 0.1)
+    assert [len(part.pcm) for part in parts] == [320] * 5
+    assert not any(parts[1].pcm)

@@ -143,6 +143,23 @@ async def test_the_gesture_is_the_one_configured_else_what_the_glasses_have(
         assert place.on is listens
 
 
+@pytest.mark.parametrize(
+    ("facts", "form", "rate"),
+    [
+        ({"microphone.codecs": "mulaw", "microphone.rate": 8000}, AudioFormat.MULAW, 8000),
+        ({"microphone.codecs": "pcm16", "microphone.rate": 44100}, AudioFormat.PCM16, 16000),
+        ({"microphone.codecs": "opus"}, AudioFormat.OPUS, 16000),
+    ],
+)
+async def test_sound_is_asked_for_and_recognised_in_the_format_and_rate_of_the_glasses(
+    facts, form, rate
+):
+    async with Place({**PCM, **facts}).running() as place:
+        await place.press(Gesture.DOUBLE_TAP)
+        assert place.glasses.asked == [StartMicrophone(1, form, rate)]
+        assert (place.stream.form, place.recognition.rate) == (form, rate)
+
+
 async def test_our_own_speech_stops_at_push_to_talk():
     async with Place().running() as place:
         place.speech.speaking = True

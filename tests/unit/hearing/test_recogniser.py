@@ -14,7 +14,7 @@ import pytest
 import uvloop
 
 from edge.core.hearing.expected import ExpectedWords
-from edge.hearing.recogniser import Recogniser, RecogniserChoice
+from edge.hearing.recogniser import Recogniser, RecogniserChoice, _seconds
 from edge.listening_ports import RecognitionFailed, RecognitionStream, SpeechBegan
 from edge.runtime.clock import Clock
 from firmware_bridge.deadlines import timeout
@@ -173,6 +173,32 @@ async def test_nothing_is_lost_while_the_model_loads():
         assert await words_of(stream) == ["10.0 s of []"]
         assert stream.dropped_s == 0
         await stream.close()
+
+
+@pytest.mark.parametrize(("form", "size"), [(AudioFormat.PCM16, 1600), (AudioFormat.MULAW, 800)])
+async def test_sound_of_8_khz_has_its_length(form, size):
+    pytest.importorskip("numpy")
+    async with recogniser(loud()) as one:
+        stream = await one.begin(form, NOTHING, rate=8000)
+        for index in range(10):
+            stream.feed(MicrophoneChunk(1, index, (b"\x10\x20" * (size // 2),)))
+        stream.finish()
+        assert await words_of(stream) == ["1.0 s of []"]
+        await stream.close()
+
+
+@pytest.mark.parametrize(
+    ("form", "rate", "frames", "seconds"),
+    [
+        (AudioFormat.PCM16, 16000, (bytes(320),), 0.01),
+        (AudioFormat.PCM16, 8000, (bytes(160),), 0.01),
+        (AudioFormat.MULAW, 8000, (bytes(80), bytes(80)), 0.02),
+        (AudioFormat.OPUS, 16000, (b"x", b"y"), 0.04),
+        (AudioFormat.LC3, 16000, (b"x", b"y"), 0.02),
+    ],
+)
+def test_waiting_sound_is_counted_in_seconds(form, rate, frames, seconds):
+    assert _seconds(form, rate, MicrophoneChunk(1, 0, frames)) == seconds
 
 
 @pytest.mark.requirement("I14-damaged-sound")

@@ -1,0 +1,1 @@
+"""The codec of Omi, OMI Glass and OpenGlass."""

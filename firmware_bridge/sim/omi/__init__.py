@@ -1,0 +1,1 @@
+"""The simulator of Omi, OMI Glass and OpenGlass."""
