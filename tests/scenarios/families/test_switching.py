@@ -1,0 +1,62 @@
+"""Story: on a running daemon an Even G1 is taken off, a Mentra Live is put on, then a Frame. Tools,
+pages and photos follow, and everybody is told once a change.
+"""
+
+import pytest
+
+from firmware_bridge.messages import Gesture
+from tests.scenarios.test_hardware import hides, list_changes, none_of, told_clients, wear
+from tests.scenarios.world import until, world
+
+pytestmark = pytest.mark.asyncio(loop_scope="session")
+
+ON_A_LENS = ("glasses:captions", "glasses:clear", "glasses:dismiss", "glasses:notify")
+OF_A_CAMERA = {"glasses:take_photo": "a camera"}
+
+
+async def photo(place):
+    """Take a photo after a yes; return how many bytes it has."""
+    place.start_call("glasses:take_photo", {"size": "small"})
+    await place.answer_page(Gesture.TAP)
+    response = await place.answer()
+    assert response.ok, response.error
+    assert place.mock.glasses.camera.photos == 1
+    return response.data["bytes"]
+
+
+async def reads(place, text):
+    """Show a text, and find it on the lens of the glasses that are worn."""
+    response = await place.call("glasses:show_text", {"text": text})
+    assert response.ok, response.error
+    lens = place.mock.glasses.lens
+    await until(lambda: text in " ".join(lens.text()), lambda: f"{text!r} in {lens.text()}")
+
+
+@pytest.mark.timeout(180)
+async def test_even_g1_then_mentra_live_then_frame(tmp_path, capsys):
+    async with world(tmp_path, glasses={"model": ""}, tools={"offered_max": 80}) as place:
+        await place.start_daemon()
+
+        await wear(place, "sim:even_g1")
+        await hides(place, capsys, none_of("Even Realities G1", **OF_A_CAMERA))
+        await reads(place, "Read on a G1")
+        await told_clients(place, 1)
+
+        await wear(place, "sim:mentra_live")
+        lacking = none_of("Mentra Live", **dict.fromkeys(ON_A_LENS, "a display"))
+        await hides(place, capsys, lacking)
+        assert await photo(place) > 1000
+        await told_clients(place, 2)
+
+        await wear(place, "sim:frame")
+        hidden = {
+            entry.definition.name
+            for entry in place.daemon.registry.snapshot().entries()
+            if entry.hidden
+        }
+        assert "glasses:take_photo" not in hidden
+        assert "glasses:show_text" not in hidden
+        await reads(place, "Read on a Frame")
+        assert await photo(place) > 1000
+        await told_clients(place, 3)
+        assert len(list_changes(place)) == 3, "once a change"
