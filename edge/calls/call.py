@@ -240,6 +240,8 @@ class Call:
         """What its tool said last of its progress: nothing less is shown in its place."""
         self.answered_first = False
         """Whether its caller gets the answer before that is on disk."""
+        self.shown_first = False
+        """Whether the wearer gets the answer before that is on disk; its caller does not."""
         self.submitted = False
         """Whether it is in the outbox, for a worker of the cloud."""
         self.replied = False
@@ -329,29 +331,35 @@ class Call:
         return None
 
     async def run_before_stored(self) -> bool:
-        """Begin a call that changes nothing before it is on disk, if nobody relies on it being
-        there; False if not. It is stored with its answer, or in a moment.
+        """Begin a call that changes nothing, or only what the glasses do, before it is on disk, if
+        nobody relies on it being there; False if not. It is stored with its answer, or in a moment.
 
         The cloud's message stands for a call of the cloud: it is on disk, and comes again. A live
-        caller of a local tool learns that its call was lost; its answer need not be on disk either.
+        caller learns that its call was lost; the answer of a local tool need not be on disk either.
+        Of what the glasses do the answer is on disk before the caller gets it.
         """
         assert self.tool is not None
         assert self.route is not None
-        alive = self.caller.live and self.route.kind is RouteKind.LOCAL
-        if not self.tool.read_only or not (alive or self.caller.invoked is not None):
+        reads, live, kind = self.tool.read_only, self.caller.live, self.route.kind
+        answered_first = reads and live and kind is RouteKind.LOCAL
+        shown_first = self.repeatable and live and kind is RouteKind.GLASSES
+        invoked = reads and self.caller.invoked is not None
+        if not (answered_first or shown_first or invoked):
             return False
 
         def lost(error: BaseException) -> None:
             _log.warning("call %s is not on disk: %s", self.request.call_id, error)
             self.state = CallState.RECEIVED
 
-        self.state, self.answered_first = CallState.RUNNING, alive
+        self.state = CallState.RUNNING
+        self.answered_first, self.shown_first = answered_first, shown_first
         with Attempt("call %s is not on disk", self.request.call_id) as disk:
             await self._tools.store.admit_behind(
                 self.request, self.route.kind.value, keys=self.keys, failed=lost
             )
         if disk.error is not None:
-            self.state, self.answered_first = CallState.RECEIVED, False
+            self.state = CallState.RECEIVED
+            self.answered_first = self.shown_first = False
         return disk.error is None
 
     async def advance(self, state: CallState) -> bool:

@@ -248,7 +248,9 @@ class CallDelivery:
             None if message is None else self._uplink.handling(message),
             None if report is None else self._reply(call, response, report),
         )
-        if call.answered_first and call.interim is None and also is None:
+        # What is shown next is on disk with its delivery.
+        first = call.answered_first or (call.shown_first and report is None and not given)
+        if first and call.interim is None and also is None:
             await self._store.finish_behind(
                 call_id, state.value, response, delivery=report, failed=partial(_not_kept, call)
             )

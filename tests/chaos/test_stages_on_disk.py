@@ -4,7 +4,7 @@ belongs together is never there in part.
 
 import shutil
 import sqlite3
-from contextlib import closing
+from contextlib import asynccontextmanager, closing
 
 import pytest
 import pytest_asyncio
@@ -19,24 +19,34 @@ pytestmark = [pytest.mark.enable_socket, pytest.mark.asyncio(loop_scope="session
 LONG_S = 600.0
 
 
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def place(tmp_path_factory):
-    """A daemon with a cloud and without glasses. Each piece of work that is waited for has a commit
-    of its own, and the others have none.
-    """
+@pytest.fixture(scope="module", autouse=True)
+def apart():
+    """Each piece of work that is waited for has a commit of its own, and the others have none."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(writer, "GROUP", 1)
         patched.setattr(writer, "SOON_S", LONG_S)
-        async with world(tmp_path_factory.mktemp("stages")) as made:
-            await made.start_cloud(apps=all_apps())
-            daemon = await made.start_daemon(policy={"cloud_may": ["notes:*", "declared"]})
-            await until(lambda: daemon.uplink.status().up, "uplink up")
-            await until(lambda: daemon.registry.describe()["origin"] == "cloud", "its registry")
-            yield made
+        yield
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def place(tmp_path_factory):
+    """A daemon with a cloud and without glasses."""
+    async with world(tmp_path_factory.mktemp("stages")) as made:
+        await made.start_cloud(apps=all_apps())
+        daemon = await made.start_daemon(policy={"cloud_may": ["notes:*", "declared"]})
+        await until(lambda: daemon.uplink.status().up, "uplink up")
+        await until(lambda: daemon.registry.describe()["origin"] == "cloud", "its registry")
+        yield made
 
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def kept(place, tmp_path):
+    async with copies(place, tmp_path) as found:
+        yield found
+
+
+@asynccontextmanager
+async def copies(place, tmp_path):
     """Copies of the database after each commit, and at last what is not committed by itself."""
     store, found, seen = place.daemon.db, [], [0]
     database = place.folder / "state" / DATABASE
@@ -163,3 +173,30 @@ async def test_a_read_that_was_answered_is_known_before_it_is_there(place, kept)
     again = await place.call("clock:now", idempotency_key="again", wait=Wait.ANSWER)
     assert (again.data, kept) == (first.data, [])
     assert again.meta["_idempotent_cache_hit"]
+
+
+@pytest.mark.requirement("I16-together")
+@pytest.mark.parametrize(
+    ("tool", "args", "delivery", "state", "written"),
+    [
+        ("glasses:show_text", {"text": "bread", "duration_s": LONG_S}, "shown", "DELIVERED", 1),
+        ("glasses:clear", {}, "acknowledged", "ANSWERED", 2),  # one: what was shown is forgotten
+    ],
+)
+async def test_what_the_glasses_do_is_there_as_a_whole_before_its_caller_hears_it(
+    tmp_path, tool, args, delivery, state, written
+):
+    (folder := tmp_path / "world").mkdir()
+    async with world(folder) as place:
+        await place.switch_glasses_on()
+        await place.start_daemon()
+        await place.ready()
+        async with copies(place, tmp_path) as kept:
+            database = folder / "state" / DATABASE
+            before = commits(database)
+            answer = await place.call(tool, args, wait=Wait.ANSWER)
+            assert (answer.ok, answer.meta["delivery"]) == (True, delivery)
+            assert commits(database) == before + written
+            found = await states(place, kept, answer.meta["callId"])
+    assert found[-1] == (f"{state} delivery", "", "")
+    assert written > 1 or len(found) == 1

@@ -99,6 +99,7 @@ TOOLS = (
     tool("diary:read", requires_confirmation="always"),
     tool("desk:type", allowed_modes=frozenset({Mode.TEXT})),
     tool("glasses:show_text", Source.GLASSES),
+    tool("glasses:show_card", Source.GLASSES, idempotent=True),
     tool("glasses:status", Source.GLASSES, side_effects=SideEffects.READ_ONLY),
     tool("shop:buy", Source.CLOUD),
     tool("shop:look", Source.CLOUD, side_effects=SideEffects.READ_ONLY),

@@ -81,10 +81,14 @@ async def test_a_read_of_the_cloud_is_answered_on_a_disk_that_takes_no_new_call(
         ("notes:list", False, False),
         ("notes:add", True, False),
         ("files:read", True, False),
-        ("glasses:status", True, False),
+        ("glasses:status", True, True),
+        ("glasses:status", False, False),
+        ("glasses:show_card", True, True),
+        ("glasses:show_card", False, False),
+        ("glasses:show_text", True, False),  # here twice is more than once
     ],
 )
-async def test_only_a_live_callers_local_read_runs_before_it_is_on_disk(
+async def test_only_a_live_callers_local_read_or_harmless_page_runs_before_it_is_on_disk(
     tmp_path, monkeypatch, name, live, first
 ):
     monkeypatch.setattr(writer, "SOON_S", LONG_S)
