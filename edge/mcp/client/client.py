@@ -97,6 +97,8 @@ class UpstreamClient:
         self._has_news = asyncio.Event()
         self._needed = asyncio.Event()
         self._pipe: asyncio.StreamWriter | None = None
+        self._absent = ""
+        """Why there can be no child; "" if there can, as found when servers were configured."""
         self._child: asyncio.subprocess.Process | None = None
         self._calls: dict[str, _PendingCall] = {}
         self._in_progress: Counter[str] = Counter()
@@ -135,9 +137,12 @@ class UpstreamClient:
             self._fresh.pop(gone, None)
             self._stale.discard(gone)
         self._servers = new
-        if new and (absent := _absent()):
+        self._absent = _absent() if new else ""
+        if self._absent:
             for name in new:
-                self._publish(ServerNews(server=name, status=Status.DISCONNECTED, error=absent))
+                self._publish(
+                    ServerNews(server=name, status=Status.DISCONNECTED, error=self._absent)
+                )
             return
         if new:
             self._needed.set()
@@ -161,8 +166,8 @@ class UpstreamClient:
         """
         if server_id not in self._servers:
             return fault(CallFault.UNSENT, f"no MCP server {clean(server_id, 60)} is configured")
-        if absent := _absent():
-            return fault(CallFault.UNSENT, absent)
+        if self._absent:
+            return fault(CallFault.UNSENT, self._absent)
         if call_id in self._calls:
             return fault(CallFault.UNSENT, "a call of this id is already under way")
         pending = self._calls[call_id] = _PendingCall(on_progress)
@@ -204,7 +209,7 @@ class UpstreamClient:
 
     async def refresh(self, server_id: str) -> None:
         """List the tools again, connecting if needed; the outcome is news."""
-        if server_id in self._servers and not _absent():
+        if server_id in self._servers and not self._absent:
             self._stale.add(server_id)
             self._needed.set()
             await self._send({"do": "refresh", "server": server_id})
