@@ -294,6 +294,9 @@ class UplinkPort(Protocol):
         with what is stored of the call.
         """
 
+    def delivery(self, call_id: str, report: DeliveryReport, *, age_s: float) -> Alongside:
+        """Return how the cloud is told how far a result got, together with what is stored of it."""
+
     async def tell_delivery(self, call_id: str, report: DeliveryReport, *, age_s: float) -> None:
         """Tell the cloud soon how far a result got to the wearer; returns when that is on disk."""
 

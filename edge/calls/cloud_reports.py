@@ -6,10 +6,11 @@ from collections import OrderedDict
 from typing import Final
 
 from edge.calls.faults import Attempt
-from edge.ports import UplinkMessage, UplinkPort
+from edge.ports import Alongside, UplinkMessage, UplinkPort
 from edge.runtime.clock import Clock
 from tools_cache.api.tool import DeliveryReport
 
+_NOT_REPORTED: Final = "the delivery of %s cannot be reported to the cloud"
 _RECENT: Final = 256
 """Calls whose delivery is still reported when it changes."""
 
@@ -33,8 +34,14 @@ class CloudReports:
         if (since := self._recent.get(call_id)) is not None:
             await self.tell(call_id, report, age_s=self._clock.boot() - since)
 
+    def telling(self, call_id: str, report: DeliveryReport, *, age_s: float) -> Alongside | None:
+        """Return how the cloud is told with what is stored of the call; None if it cannot be."""
+        with Attempt(_NOT_REPORTED, call_id):
+            return self._uplink.delivery(call_id, report, age_s=age_s)
+        return None
+
     async def tell(self, call_id: str, report: DeliveryReport, *, age_s: float) -> None:
-        with Attempt("the delivery of %s cannot be reported to the cloud", call_id):
+        with Attempt(_NOT_REPORTED, call_id):
             await self._uplink.tell_delivery(call_id, report, age_s=age_s)
 
     async def handled(self, message: UplinkMessage) -> None:

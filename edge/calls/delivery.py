@@ -39,6 +39,7 @@ _log: Final = logging.getLogger(__name__)
 _DISK_AGAIN_S: Final = 1.0
 _INTENTS: Final = 16
 """Changes of the session that one answer may make; there are four kinds."""
+_CLOUD: Final = frozenset({RouteKind.CLOUD, RouteKind.QUEUE})
 _NOT_SHOWN: Final = "the answer of %s could not be shown"
 _FAULT: Final = DeliveryReport(Delivery.DROPPED, "it could not be shown")
 _WAITING_FOR_DISK: Final = 256
@@ -146,24 +147,12 @@ class CallDelivery:
         # Said, or nothing more to be done about it.
         started |= await self._apply(call, [i for i in intents if i.get("after") == FAREWELL])
         if stored.report is None:
-            also = self._reply(call, response, report)
+            also = self._for_cloud(call, response, report, stands=stored.on_disk)
             await self.delivered(call.request.call_id, report, also=also)
-        cloud = call.route is not None and call.route.kind in (RouteKind.CLOUD, RouteKind.QUEUE)
-        if cloud and stored.on_disk:  # else the next daemon may still give another answer
-            self._tell_cloud(call, report)
         final = response.with_meta(delivery=report.to_json())
         call.end(final, "answered" if call.interim is None else "completed")
         if started:
             self._voice.started()
-
-    def _tell_cloud(self, call: Call, report: DeliveryReport) -> None:
-        """Report the delivery of a result of the cloud; its caller does not wait for that."""
-        call_id = call.request.call_id
-        self._cloud.follow(call_id)
-        age_s = max(0.0, self._clock.boot() - call.began)
-        if self._tasks.open:
-            telling = self._cloud.tell(call_id, report, age_s=age_s)
-            self._tasks.create_task(telling, name="call.tell")
 
     # -------------------------------------------------------------- intents
 
@@ -246,7 +235,7 @@ class CallDelivery:
             report = self._hidden(call, response, expired=outcome.expired)
         also = Alongside.all_of(
             None if message is None else self._uplink.handling(message),
-            None if report is None else self._reply(call, response, report),
+            None if report is None else self._for_cloud(call, response, report),
         )
         # What is shown next is on disk with its delivery.
         first = call.answered_first or (call.shown_first and report is None and not given)
@@ -263,6 +252,20 @@ class CallDelivery:
         if found is None or found.response is None:
             return _Stored(outcome)
         return _Stored(replace(outcome, response=found.response))
+
+    def _for_cloud(
+        self, call: Call, response: ToolResponse, report: DeliveryReport, *, stands: bool = True
+    ) -> Alongside | None:
+        """Return what the cloud hears of an answer, stored with its delivery: the answer, if it
+        invoked the call; of a result of its own, how far that got. `stands` False: the next daemon
+        may still give another answer.
+        """
+        reply = self._reply(call, response, report)
+        if call.route is None or call.route.kind not in _CLOUD or not stands:
+            return reply
+        call_id, age_s = call.request.call_id, max(0.0, self._clock.boot() - call.began)
+        self._cloud.follow(call_id)
+        return Alongside.all_of(reply, self._cloud.telling(call_id, report, age_s=age_s))
 
     def _reply(
         self, call: Call, response: ToolResponse, report: DeliveryReport

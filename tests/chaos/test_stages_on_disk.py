@@ -135,7 +135,6 @@ async def test_a_call_to_the_cloud_is_accepted_with_its_message(place, kept):
     assert [state for state in found if state != accepted] == [
         ("RUNNING", "call", ""),
         ("RUNNING", "", "result"),
-        ("ANSWERED delivery", "", "result handled"),
         ("ANSWERED delivery", "delivery", "result handled"),
     ]
 

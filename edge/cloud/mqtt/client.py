@@ -212,11 +212,15 @@ class MqttUplink:
         handled = self._receiver.handling(invoked)
         return Alongside.all_of(sent, handled) or handled
 
-    async def tell_delivery(self, call_id: str, report: DeliveryReport, *, age_s: float) -> None:
-        await self._load()
+    def delivery(self, call_id: str, report: DeliveryReport, *, age_s: float) -> Alongside:
         kind, topic = MessageKind.DELIVERY, self._topics.delivery
         body = wire.delivery_body(call_id, report, age_s=age_s)
-        await self._sender.store(kind, call_id, topic=topic, body=body, ttl_s=TELL_TTL_S, soon=True)
+        return self._sender.message(kind, call_id, topic=topic, body=body, ttl_s=TELL_TTL_S)
+
+    async def tell_delivery(self, call_id: str, report: DeliveryReport, *, age_s: float) -> None:
+        await self._load()
+        told = self.delivery(call_id, report, age_s=age_s)
+        told.stored(await self._outbox.store(told.work, grows=False, soon=True))
 
     async def tell_event(self, kind: str, data: Mapping[str, Json]) -> None:
         body = {"event": kind, "data": dict(data)}

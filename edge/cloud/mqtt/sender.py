@@ -108,14 +108,11 @@ class OutboxSender:
         body: dict[str, Json],
         ttl_s: float,
         as_json: bool = False,
-        soon: bool = False,
     ) -> None:
-        """Put one message on disk and on its way; `soon`: with what is stored next, or in a moment.
-        Raise UplinkBusy, WireError.
-        """
+        """Put one message on disk and on its way. Raise UplinkBusy, WireError."""
         message = self.message(kind, call_id, topic=topic, body=body, ttl_s=ttl_s, as_json=as_json)
         grows = LANES.get(kind) is OutboxLane.CALL
-        message.stored(await self._outbox.store(message.work, grows=grows, soon=soon))
+        message.stored(await self._outbox.store(message.work, grows=grows))
 
     def message(
         self,

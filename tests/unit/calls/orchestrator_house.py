@@ -291,6 +291,10 @@ class FakeUplink:
 
         return Alongside(lambda _: None, on_disk)
 
+    def delivery(self, call_id: str, report: DeliveryReport, *, age_s: float) -> Alongside:
+        assert age_s >= 0
+        return self._alongside(lambda: self.deliveries.append((call_id, report)))
+
     async def tell_delivery(self, call_id: str, report: DeliveryReport, *, age_s: float) -> None:
         assert age_s >= 0
         self.deliveries.append((call_id, report))

@@ -13,12 +13,14 @@ from edge.calls import backends
 from edge.cloud.mqtt.wire import BodyTooLarge
 from edge.core.tools.snapshot import Entry
 from edge.ports import (
+    Alongside,
     CallAccepted,
     CallProgress,
     CallResult,
     InvokeCancelled,
     Invoked,
     RegistryNotice,
+    UplinkTooLarge,
     Wait,
 )
 from edge.runtime.events import (
@@ -811,7 +813,11 @@ async def test_a_delivery_report_that_cannot_be_stored_does_not_lose_the_answer(
         async def full(*_args: object, **_more: object) -> None:
             raise UplinkBusy("the disk is full")
 
+        def too_large(*_args: object, **_more: object) -> Alongside:
+            raise UplinkTooLarge("300 bytes")
+
         h.uplink.tell_delivery = full  # type: ignore[method-assign]
+        h.uplink.delivery = too_large  # type: ignore[method-assign]
         cloud = next(
             name
             for name, entry in h.registry.entries.items()
