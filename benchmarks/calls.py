@@ -56,8 +56,9 @@ def measure(calls: int) -> list[tuple[str, float, str, float]]:
 
 async def _measure(calls: int) -> list[tuple[str, float, str, float]]:
     with tempfile.TemporaryDirectory() as folder:
-        async with _orchestrator(Path(folder)) as (orchestrator, audit):
+        async with _orchestrator(Path(folder)) as (orchestrator, audit, store):
             ours = await _timed(_one_call(orchestrator), calls)
+            assert len(store.calls) == len(audit), "a call was not stored"
             assert len(audit) == calls + WARM_UP, (
                 f"{len(audit)} audit lines for {calls + WARM_UP} calls"
             )
@@ -75,14 +76,15 @@ async def _measure(calls: int) -> list[tuple[str, float, str, float]]:
 
 @asynccontextmanager
 async def _orchestrator(folder: Path) -> Any:
-    """A running orchestrator, and the audit lines it writes."""
+    """A running orchestrator, the audit lines it writes, and its store."""
     bus, clock, audit = Bus(), Clock.system(), []
     registry = ToolRegistry(builtin=REGISTRY, state=folder, bus=bus, clock=clock)
     registry.load()
 
     async def no_news(_: Any) -> None: ...
 
-    shelves, stage = CallStores(MemoryCalls(), NothingPending(), NoResults()), InstantStage()
+    store, stage = MemoryCalls(), InstantStage()
+    shelves = CallStores(store, NothingPending(), NoResults())
     ports = CallPorts(
         registry=registry,
         backends=dict.fromkeys({*HERE, RouteKind.LATER}, ConstantTools().run),
@@ -102,7 +104,7 @@ async def _orchestrator(folder: Path) -> Any:
     orchestrator = Orchestrator(ports)
     running = asyncio.ensure_future(orchestrator.run())
     try:
-        yield orchestrator, audit
+        yield orchestrator, audit, store
     finally:
         running.cancel()
         with suppress(asyncio.CancelledError):

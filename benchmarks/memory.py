@@ -14,6 +14,7 @@ from edge.core.call_state import Submission
 from edge.core.grants import Asked, Consumed, Consumption, Granted
 from edge.core.results import TapOffer
 from edge.ports import (
+    Alongside,
     AskPort,
     GlassesAway,
     GlassesStatus,
@@ -57,15 +58,17 @@ class MemoryCalls:
         keys: Sequence[str] = (),
         repeatable: bool = False,
         state: str = "ADMITTED",
-        running: bool = False,
+        then: str = "",
+        also: Alongside | None = None,
     ) -> Admission:
+        assert also is None, "nothing goes to the cloud here"
         found = await self.known(call, keys=keys)
         if found is not None:
             return found
         self.calls[call.call_id] = {
             "call": call,
             "route": route,
-            "steps": [state],
+            "steps": [step for step in (state, then) if step],
             "response": None,
         }
         self._by_key.update(dict.fromkeys(keys, call.call_id))
@@ -89,15 +92,27 @@ class MemoryCalls:
     async def advance(self, call_id: str, state: str, *, note: str = "") -> None:
         self.calls[call_id]["steps"].append((state, note))
 
-    async def finish(self, call_id: str, state: str, response: ToolResponse) -> bool:
+    async def finish(
+        self,
+        call_id: str,
+        state: str,
+        response: ToolResponse,
+        *,
+        delivery: DeliveryReport | None = None,
+        also: Alongside | None = None,
+    ) -> bool:
+        assert also is None, "nothing goes to the cloud here"
         row = self.calls[call_id]
         if row["response"] is not None:
             return False
         row["steps"].append(state)
-        row["response"] = response
+        row["response"], row["delivery"] = response, delivery
         return True
 
-    async def tell_delivery(self, call_id: str, report: DeliveryReport) -> None:
+    async def tell_delivery(
+        self, call_id: str, report: DeliveryReport, *, also: Alongside | None = None
+    ) -> None:
+        assert also is None, "nothing goes to the cloud here"
         row = self.calls.get(call_id)
         if row is not None:
             row["delivery"] = report

@@ -8,6 +8,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeVar
 
+import msgspec
+
 from edge.control.http import Request, RequestRefused
 from edge.ports import RegistryPort
 from tools_cache.api.tool import Json, Mode, ToolDefinition
@@ -43,8 +45,7 @@ def json_object(request: Request, known: Collection[str]) -> dict[str, Json]:
     refused too.
     """
     try:
-        body = json.loads(request.body, parse_constant=_no_constant)
-        json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
+        body = _json(request.body)
     except UnicodeError:
         raise malformed("the body is not UTF-8 text, or contains an unpaired surrogate") from None
     except (json.JSONDecodeError, _NoNumber) as e:
@@ -59,6 +60,18 @@ def json_object(request: Request, known: Collection[str]) -> dict[str, Json]:
     if unknown:
         raise malformed(f"{unknown[0][:40]}: unknown key", f"known: {', '.join(known)}")
     return body
+
+
+def _json(text: bytes) -> Json:
+    """Read JSON that can be encoded again. msgspec takes no other; what is wrong is better said by
+    the json module.
+    """
+    try:
+        return msgspec.json.decode(text)
+    except (ValueError, RecursionError):
+        body = json.loads(text, parse_constant=_no_constant)
+        json.dumps(body, ensure_ascii=False, allow_nan=False).encode()
+        return body
 
 
 class _NoNumber(ValueError):

@@ -117,6 +117,8 @@ class Presenter:
         self._lens = LensWriter(glasses, bus, clock, min_gap_s=min_gap_s)
         self._drawn = drawn or DrawnText()
         self._progress = ProgressIndicator()
+        self._resting = False
+        """Whether the actor waits for something to do."""
         self._code = code
         self._fit = fit
         self._background = Background(glasses, clock, self._wake.set, self._say_briefly)
@@ -239,6 +241,9 @@ class Presenter:
     def ended(self, call_id: str) -> None:
         """See `RenderPort`."""
         self._progress.over(call_id)
+        page = self._current.now
+        if self._resting and not self._inbox and (page is None or page.progress_of != call_id):
+            return  # nothing of it is on the lens or on its way there, as after nearly every call
         if len(self._inbox) < INBOX:
             self._put(_Ended(call_id))
 
@@ -395,7 +400,9 @@ class Presenter:
         while True:
             with suppress(TimeoutError):
                 async with timeout(self._patience_s()):
+                    self._resting = True
                     await self._wake.wait()
+            self._resting = False
             self._wake.clear()
             while self._inbox:
                 with self._within(DRAW_S, "display: drawing"):

@@ -233,8 +233,12 @@ class AuditLog:
         bad = []
         fields["ts"] = self._now()
         for key in KEYS[1:]:
+            value = record.get(key)
+            if value is None or (type(value) is str and len(value) <= MAX_TEXT):
+                fields[key] = value  # as most are
+                continue
             try:
-                fields[key] = _plain(record.get(key))
+                fields[key] = _plain(value)
             except (TypeError, ValueError):
                 bad.append(key)
         if isinstance(fields["duration"], float):
