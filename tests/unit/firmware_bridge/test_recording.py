@@ -14,12 +14,14 @@ from firmware_bridge import lc3
 from firmware_bridge.catalog import find
 from firmware_bridge.codec import Incoming
 from firmware_bridge.messages import (
+    AudioChunk,
     AudioFormat,
     BatteryChanged,
     MicrophoneChunk,
     PhotoTaken,
     Ping,
     ShowPage,
+    StartAudio,
     StartMicrophone,
     StopMicrophone,
     TakePhoto,
@@ -210,6 +212,31 @@ def test_sound_that_the_packets_have_in_another_form_is_left_out():
     left = leave_out(lines, sound=False, photos=False)
     assert coded[20:28] not in contents(left)
     assert left[-2:] == lines[-2:]
+
+
+def test_speech_to_the_glasses_that_the_packets_have_in_another_form_is_left_out():
+    coded = bytes(byte ^ 0x55 for byte in SOUND)
+    lines = [
+        wanted(0.5, StartAudio(1, AudioFormat.PCM16)),
+        wanted(0.6, AudioChunk(1, 0, (SOUND,))),
+        *(line_of(0.7, Passing.OUT, piece) for piece in cut(coded)),
+    ]
+    left = leave_out(lines, sound=False, photos=False)
+    assert coded[20:28] not in contents(left)
+    assert len(contents(left)) == len(contents(lines))
+    assert leave_out(lines, sound=True, photos=True) == lines
+
+
+def test_a_packet_with_zeros_as_sound_has_them_stays_whole():
+    quiet = b"\x2a" * 8 + bytes(8) + SOUND[:64]
+    lines = [
+        wanted(0.5, StartMicrophone(1, AudioFormat.PCM16)),
+        to_us(1.0, b"\xf1" + quiet),
+        meant(1.0, MicrophoneChunk(1, 0, (quiet,))),
+        to_us(1.1, b"\x2c\x2a\x2a" + bytes(30)),
+        meant(1.1, BatteryChanged(42)),
+    ]
+    assert leave_out(lines, sound=False, photos=False)[-2:] == lines[-2:]
 
 
 def test_before_a_microphone_is_open_nothing_is_emptied():
