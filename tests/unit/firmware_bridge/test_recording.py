@@ -285,6 +285,13 @@ def test_a_serial_number_that_the_glasses_say_is_replaced():
     assert left[1].message["serial"] == "X000XXXX000000"
 
 
+def test_a_name_that_is_a_word_of_the_format_leaves_the_format_alone():
+    lines = [meant(0.0, BatteryChanged(3)), Line(0.1, answer={"check": "Battery", "said": "x"})]
+    left = anonymise(lines, ["Battery"])
+    assert from_tree(left[0].message) == BatteryChanged(3)
+    assert left[1].answer["check"] == "XXXXXXX"
+
+
 # ------------------------------------------------------------------ making one
 
 
