@@ -188,7 +188,7 @@ def test_a_daemon_that_watches_no_mail_loads_nothing_of_it(tmp_path):
 
 
 def test_a_daemon_that_nobody_records_loads_nothing_of_it(tmp_path):
-    ran = printed(_RUN, str(tmp_path), "firmware_bridge.recording")
+    ran = printed(_RUN, str(tmp_path), "firmware_bridge.recording", "edge.control.packets")
     assert ran.strip() == "[]"
 
 

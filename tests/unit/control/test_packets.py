@@ -11,8 +11,8 @@ from edge.control.packets import MAX_WAITING
 from edge.ports import TapTaken
 from firmware_bridge.catalog import find
 from firmware_bridge.codec import Incoming
+from firmware_bridge.driver import Passing
 from firmware_bridge.messages import Gesture, Gestured, Ping
-from firmware_bridge.tap import Passing
 from tests.unit.control.house import DEADLINE_S, open_house
 
 pytestmark = pytest.mark.enable_socket

@@ -13,6 +13,7 @@ import pytest
 from firmware_bridge import lc3
 from firmware_bridge.catalog import find
 from firmware_bridge.codec import Incoming
+from firmware_bridge.driver import Passing
 from firmware_bridge.messages import (
     AudioChunk,
     AudioFormat,
@@ -34,7 +35,6 @@ from firmware_bridge.recording.make import RecordingMaker
 from firmware_bridge.recording.media import leave_out
 from firmware_bridge.recording.names import anonymise
 from firmware_bridge.recording.playback import play_to_central, play_to_glasses
-from firmware_bridge.tap import Passing
 from tests.unit.firmware_bridge.sim_helpers import DEADLINE_S, worn
 
 SOUND = random.Random(1).randbytes(1280)
