@@ -9,7 +9,8 @@ import logging
 from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
-from typing import Final, Generic
+from enum import StrEnum
+from typing import Any, Final, Generic
 
 from msgspec import Struct, field
 
@@ -34,7 +35,6 @@ from firmware_bridge.messages import (
     Ping,
     Reply,
 )
-from firmware_bridge.tap import Passing, Tap
 from firmware_bridge.transport import Transport
 
 log = logging.getLogger(__name__)
@@ -53,6 +53,27 @@ WRITE_S: Final = 10.0
 """Seconds for one write without response; BlueZ answers in milliseconds or never."""
 CLOSE_S: Final = 5.0
 POST_S: Final = 10.0
+
+
+class Passing(StrEnum):
+    """What passes through a driver, and the value that a tap is given with it."""
+
+    CONNECTED = "connected"
+    """a new connection: the model, and the transport"""
+    SIZE = "size"
+    """bytes that one packet can carry from here on"""
+    COMMAND = "command"
+    """a command and the number that its answer will have"""
+    OUT = "out"
+    """a packet to the glasses"""
+    IN = "in"
+    """a packet from the glasses"""
+    MESSAGE = "message"
+    """what the packets of the glasses meant: an `Incoming`"""
+
+
+Tap = Callable[[float, Passing, Any], None]
+"""Takes (time, what passes, its value); it neither waits nor raises."""
 
 
 class DriverCounters(Struct):

@@ -187,6 +187,11 @@ def test_a_daemon_that_watches_no_mail_loads_nothing_of_it(tmp_path):
     assert ran.strip() == "[]"
 
 
+def test_a_daemon_that_nobody_records_loads_nothing_of_it(tmp_path):
+    ran = printed(_RUN, str(tmp_path), "firmware_bridge.recording", "edge.control.packets")
+    assert ran.strip() == "[]"
+
+
 @pytest.mark.requirement("I15-mail-notice")
 def test_waiting_for_mail_loads_nothing_that_reads_or_sends_it():
     late = ("smtplib", "email", "html", "edge.tools.workers.mail_structure")

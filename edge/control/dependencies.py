@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
@@ -15,8 +15,10 @@ from edge.storage.calls import CallStore
 from edge.storage.confirmations import Confirmations
 from edge.storage.sessions import Sessions
 from edge.storage.tool_choices import Used
-from firmware_bridge.tap import Tap
 from tools_cache.api.tool import Json, Mode, ToolResponse
+
+if TYPE_CHECKING:
+    from firmware_bridge.driver import Tap
 
 
 class PairingPort(Protocol):
@@ -108,7 +110,7 @@ class NoServer(Exception):
 class Tapped(Protocol):
     """Implemented by `LinkManager.tapped`: shows what passes between glassd and the glasses."""
 
-    def __call__(self, tap: Tap, *, reconnect: bool) -> AbstractAsyncContextManager[None]:
+    def __call__(self, tap: "Tap", *, reconnect: bool) -> AbstractAsyncContextManager[None]:
         """Show all that passes to `tap`. Raise `TapTaken`, TimeoutError."""
 
 

@@ -3,35 +3,33 @@
 import asyncio
 import json
 from collections import deque
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator
 from typing import Any, Final
+
+import msgspec
 
 from edge.control import requests
 from edge.control.dependencies import Tapped
 from edge.control.http import Request, RequestRefused, Stream
 from edge.ports import TapTaken
 from firmware_bridge.deadlines import timeout
-from firmware_bridge.tap import Passing
+from firmware_bridge.driver import Passing
+from firmware_bridge.recording.lines import line_of
 
 MAX_WAITING: Final = 4096
 """Packets that the client has not read: two seconds of everything a radio can carry."""
 HEARTBEAT_S: Final = 15.0
 
 
-class PacketRoutes:
-    """The path of those who record."""
-
-    def __init__(self, tapped: Tapped | None, version: Callable[[], str]) -> None:
-        self._tapped = tapped
-        self._version = version
-
-    async def follow(self, request: Request) -> Stream:
-        """Stream what passes; with `reconnect` from the beginning of a new connection on."""
-        if self._tapped is None:
-            fix = "ask the glassd that drives the glasses"
-            raise RequestRefused("UNSUPPORTED", "this daemon has no link to record", fix)
-        reconnect = requests.flag(request, "reconnect")
-        return Stream(_blocks(self._tapped, reconnect=reconnect, version=self._version()))
+def follow(request: Request, tapped: Tapped | None, version: str) -> Stream:
+    """Stream what passes; with `reconnect` from the beginning of a new connection on. Raise
+    `RequestRefused`.
+    """
+    if tapped is None:
+        fix = "ask the glassd that drives the glasses"
+        raise RequestRefused("UNSUPPORTED", "this daemon has no link to record", fix)
+    reconnect = requests.flag(request, "reconnect")
+    return Stream(_blocks(tapped, reconnect=reconnect, version=version))
 
 
 async def _blocks(tapped: Tapped, *, reconnect: bool, version: str) -> AsyncGenerator[str, None]:
@@ -74,10 +72,6 @@ async def _wait(news: asyncio.Event) -> bool:
 
 
 def _event(version: str, now: float, passing: Passing, value: Any) -> dict[str, Any]:
-    import msgspec  # noqa: PLC0415 - as below
-
-    from firmware_bridge.recording.lines import line_of  # noqa: PLC0415 - only who records needs it
-
     line = msgspec.to_builtins(line_of(now, passing, value))
     if passing is not Passing.CONNECTED:
         return {"event": "passed", **line}

@@ -16,7 +16,6 @@ from edge.control.dependencies import ControlDependencies
 from edge.control.http import HttpLimits, Reply, Request, RequestRefused, Slots, Stream
 from edge.control.listings import Listings
 from edge.control.mcp_servers import ServerRoutes
-from edge.control.packets import PacketRoutes
 from edge.control.pairing import PairingRoutes
 from edge.control.results import Answers
 from edge.control.sockets import ClientRole, SocketFile, for_the_owner
@@ -66,7 +65,6 @@ class Routes:
         calls = CallRoutes(ports, self._answers, begins=limits.begins, role=role, owners=owners)
         grants, pairing = GrantRoutes(ports), PairingRoutes(ports.pairing)
         tools, servers = ToolRoutes(ports, listings), ServerRoutes(ports.servers)
-        packets = PacketRoutes(ports.packets, lambda: str(ports.status().get("version", "")))
         caller, owner = ClientRole.CALLER, ClientRole.OWNER
         self._table: tuple[tuple[ClientRole, str, re.Pattern[str], Any], ...] = tuple(
             (may, method, re.compile(path), handler)
@@ -91,7 +89,7 @@ class Routes:
                 (caller, "GET", r"/v1/lens", self._lens),
                 (caller, "GET", r"/v1/events", self._events),
                 (caller, "GET", r"/v1/metrics", self._metrics),
-                (owner, "GET", r"/v1/packets", packets.follow),
+                (owner, "GET", r"/v1/packets", self._packets),
                 (owner, "GET", r"/v1/scan", pairing.scan),
                 (caller, "GET", r"/v1/pairing", pairing.show),
                 (owner, "POST", r"/v1/pairing", pairing.open),
@@ -168,6 +166,11 @@ class Routes:
             request.headers.get("last-event-id"),
             calls="calls" not in request.query or requests.flag(request, "calls"),
         )
+
+    async def _packets(self, request: Request) -> Stream:
+        from edge.control.packets import follow  # noqa: PLC0415 - only who records needs it
+
+        return follow(request, self._ports.packets, str(self._ports.status().get("version", "")))
 
     async def _metrics(self, _request: Request) -> Reply:
         if self._ports.metrics is None:

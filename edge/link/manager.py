@@ -33,7 +33,7 @@ from edge.runtime.events import (
 from edge.runtime.first_completed import race
 from firmware_bridge import catalog
 from firmware_bridge.deadlines import timeout
-from firmware_bridge.driver import HEARTBEAT_S, Driver
+from firmware_bridge.driver import HEARTBEAT_S, Driver, Passing, Tap
 from firmware_bridge.errors import (
     BridgeError,
     CommandRefused,
@@ -56,7 +56,6 @@ from firmware_bridge.messages import (
     VoiceNoteFetched,
 )
 from firmware_bridge.models import Model
-from firmware_bridge.tap import Passing, Tap
 from firmware_bridge.transport import Transport
 
 log = logging.getLogger(__name__)

@@ -7,10 +7,10 @@ import msgspec
 from msgspec import Struct
 
 from firmware_bridge.codec import Incoming
+from firmware_bridge.driver import Passing
 from firmware_bridge.messages import Command, Event, Reply
 from firmware_bridge.packets import ChannelPacket, channel_of
 from firmware_bridge.sides import Side, Sided, SideNews, SidePacket
-from firmware_bridge.tap import Passing
 
 GLASSES: Final = "glasses"
 GLASSD: Final = "glassd"

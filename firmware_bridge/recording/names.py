@@ -75,7 +75,8 @@ def _in_tree(value: Any, texts: dict[str, str]) -> Any:
             value = value.replace(text, texts[text])
         return value
     if isinstance(value, dict):
-        return {key: _in_tree(each, texts) for key, each in value.items()}
+        # the type of a message is never a name, whatever the glasses are called
+        return {k: each if k == "type" else _in_tree(each, texts) for k, each in value.items()}
     return [_in_tree(each, texts) for each in value] if isinstance(value, list) else value
 
 

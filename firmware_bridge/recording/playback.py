@@ -170,6 +170,7 @@ class _Glasses:
         size = lines[0].session
         self._new = partial(model.codec, size, role=Role.PERIPHERAL, side=side)
         self._codec: Codec[Any] = self._new()
+        self._only_read = {each.name for each in model.gatt.channels if not each.write}
         self._says = deque(line for line in lines if line.message)
 
     def run(self) -> None:
@@ -180,7 +181,7 @@ class _Glasses:
                 self._codec = self._new()
             elif line.message is not None:
                 self._say(line.at, line)
-            elif line.to == GLASSES and line.is_packet:
+            elif line.to == GLASSES and line.is_packet and line.channel not in self._only_read:
                 self._read(line)
 
     def _say(self, now: float, line: Line | None = None) -> bool:

@@ -71,11 +71,29 @@ def test_a_message_that_was_another_is_noticed(path):
     assert play_to_central(Recording(recording.header, lines)).problems
 
 
+@recordings
+def test_a_message_that_no_packet_has_is_noticed(path):
+    recording = read(path)
+    more = replace(recording.lines[-1], to="", data=None, side=None, zeros=0, command=None)
+    more = replace(more, message={"type": "BatteryChanged", "level": 3, "charging": False}, re=None)
+    [problem] = play_to_central(Recording(recording.header, (*recording.lines, more))).problems
+    assert "not understood: BatteryChanged" in problem
+
+
 def test_the_recorded_commands_are_those_that_mock_glasses_read():
     recording = read(FOLDER / "mock_full.jsonl")
     sent = [from_tree(line.command) for line in recording.lines if line.command]
     read_again = play_to_glasses(recording).messages
     assert [type(each) for each in read_again] == [type(each) for each in sent]
+
+
+def test_glasses_may_be_acknowledged_before_they_have_said_all():
+    recording = read(FOLDER / "mock_full.jsonl")
+    lines = list(recording.lines)
+    at = next(n for n, line in enumerate(lines) if line.message)
+    assert lines[at + 1].to == GLASSES
+    lines[at], lines[at + 1] = lines[at + 1], lines[at]
+    assert not play_to_glasses(Recording(recording.header, tuple(lines))).problems
 
 
 # ------------------------------------------------------------------ bad files

@@ -47,7 +47,8 @@ class PacketRecorder:
         """Begin; the daemon opens a new connection to the glasses for it. Raise `UserError`."""
         bonds = ask(self._args, "GET", "/v1/pairing", who="owner").get("bonds") or ()
         for bond in bonds:
-            self.maker.know(*(str(bond.get(key) or "") for key in ("id", "name", "address")))
+            addresses = (bond.get("addresses") or {}).values()
+            self.maker.know(*map(str, (bond.get("id"), bond.get("name"), *addresses)))
         self._thread.start()
 
     def _read(self) -> None:

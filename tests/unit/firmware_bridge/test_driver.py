@@ -20,6 +20,7 @@ from firmware_bridge.driver import (
     MAX_VIOLATIONS,
     WRITE_S,
     Driver,
+    Passing,
 )
 from firmware_bridge.errors import (
     CommandRefused,
@@ -45,7 +46,6 @@ from firmware_bridge.messages import (
     ShowPage,
     TextLine,
 )
-from firmware_bridge.tap import Passing
 from firmware_bridge.transports.loopback import Faults, loopback_pair
 from tests.unit.firmware_bridge.virtual import Glasses, obliging, virtual_time
 

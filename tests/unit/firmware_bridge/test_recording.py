@@ -13,13 +13,16 @@ import pytest
 from firmware_bridge import lc3
 from firmware_bridge.catalog import find
 from firmware_bridge.codec import Incoming
+from firmware_bridge.driver import Passing
 from firmware_bridge.messages import (
+    AudioChunk,
     AudioFormat,
     BatteryChanged,
     MicrophoneChunk,
     PhotoTaken,
     Ping,
     ShowPage,
+    StartAudio,
     StartMicrophone,
     StopMicrophone,
     TakePhoto,
@@ -32,7 +35,6 @@ from firmware_bridge.recording.make import RecordingMaker
 from firmware_bridge.recording.media import leave_out
 from firmware_bridge.recording.names import anonymise
 from firmware_bridge.recording.playback import play_to_central, play_to_glasses
-from firmware_bridge.tap import Passing
 from tests.unit.firmware_bridge.sim_helpers import DEADLINE_S, worn
 
 SOUND = random.Random(1).randbytes(1280)
@@ -212,6 +214,31 @@ def test_sound_that_the_packets_have_in_another_form_is_left_out():
     assert left[-2:] == lines[-2:]
 
 
+def test_speech_to_the_glasses_that_the_packets_have_in_another_form_is_left_out():
+    coded = bytes(byte ^ 0x55 for byte in SOUND)
+    lines = [
+        wanted(0.5, StartAudio(1, AudioFormat.PCM16)),
+        wanted(0.6, AudioChunk(1, 0, (SOUND,))),
+        *(line_of(0.7, Passing.OUT, piece) for piece in cut(coded)),
+    ]
+    left = leave_out(lines, sound=False, photos=False)
+    assert coded[20:28] not in contents(left)
+    assert len(contents(left)) == len(contents(lines))
+    assert leave_out(lines, sound=True, photos=True) == lines
+
+
+def test_a_packet_with_zeros_as_sound_has_them_stays_whole():
+    quiet = b"\x2a" * 8 + bytes(8) + SOUND[:64]
+    lines = [
+        wanted(0.5, StartMicrophone(1, AudioFormat.PCM16)),
+        to_us(1.0, b"\xf1" + quiet),
+        meant(1.0, MicrophoneChunk(1, 0, (quiet,))),
+        to_us(1.1, b"\x2c\x2a\x2a" + bytes(30)),
+        meant(1.1, BatteryChanged(42)),
+    ]
+    assert leave_out(lines, sound=False, photos=False)[-2:] == lines[-2:]
+
+
 def test_before_a_microphone_is_open_nothing_is_emptied():
     lines = [to_us(1.0, b"\x6e" + SOUND), wanted(2.0, Ping())]
     assert leave_out(lines, sound=False, photos=False) == lines
@@ -256,6 +283,13 @@ def test_a_serial_number_that_the_glasses_say_is_replaced():
     left = anonymise(lines, [])
     assert left[0].content == b"44X000XXXX000000"
     assert left[1].message["serial"] == "X000XXXX000000"
+
+
+def test_a_name_that_is_a_word_of_the_format_leaves_the_format_alone():
+    lines = [meant(0.0, BatteryChanged(3)), Line(0.1, answer={"check": "Battery", "said": "x"})]
+    left = anonymise(lines, ["Battery"])
+    assert from_tree(left[0].message) == BatteryChanged(3)
+    assert left[1].answer["check"] == "XXXXXXX"
 
 
 # ------------------------------------------------------------------ making one

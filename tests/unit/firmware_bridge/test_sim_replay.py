@@ -18,7 +18,7 @@ from firmware_bridge.messages import (
     ShowPage,
     TextLine,
 )
-from firmware_bridge.recording.files import read
+from firmware_bridge.recording.files import Recording, read
 from firmware_bridge.recording.lines import Line, from_tree
 from firmware_bridge.sides import Side
 from firmware_bridge.sim.inproc import Mock
@@ -127,9 +127,8 @@ def test_equal_questions_get_their_answers_in_the_recorded_order():
 
 
 @asynccontextmanager
-async def replayed(name):
-    """A driver at glasses made of one of our recordings: (driver, events, glasses, recording)."""
-    recording = read(FOLDER / f"{name}.jsonl")
+async def replayed(recording):
+    """A driver at glasses made of a recording: (driver, when they were tapped, glasses)."""
     glasses = ReplayedGlasses(recording)
     key = recording.header.model
     parts = glasses.parts(parts_of(key))
@@ -153,7 +152,7 @@ async def replayed(name):
 
         running = [asyncio.ensure_future(driver.run()), asyncio.ensure_future(listen())]
         try:
-            yield driver, tap, glasses, recording
+            yield driver, tap, glasses
         finally:
             for task in running:
                 task.cancel()
@@ -165,7 +164,8 @@ async def replayed(name):
 
 @pytest.mark.parametrize("name", ["mock_full", "even_g1"])
 async def test_a_recorded_session_is_answered_to_its_tap(name):
-    async with replayed(name) as (driver, tap, glasses, recording):
+    recording = read(FOLDER / f"{name}.jsonl")
+    async with replayed(recording) as (driver, tap, glasses):
         commands = [from_tree(line.command) for line in recording.lines if line.command]
         replies = [
             type(await driver.request(command, timeout_s=DEADLINE_S)) for command in commands[:2]
@@ -178,8 +178,19 @@ async def test_a_recorded_session_is_answered_to_its_tap(name):
                 await tap.wait()
 
 
+async def test_what_glasses_say_by_themselves_needs_no_question():
+    recording = read(FOLDER / "even_g1.jsonl")
+    up = next(n for n, line in enumerate(recording.lines) if line.up and line.side is RIGHT)
+    tap = said(recording.lines[up].at + 0.1, "f501")
+    lines = (*recording.lines[: up + 1], tap)
+    async with replayed(Recording(recording.header, lines)) as (_driver, tapped, _glasses):
+        async with asyncio.timeout(DEADLINE_S):
+            await tapped.wait()
+
+
 async def test_a_page_that_was_not_recorded_is_taken_all_the_same():
-    async with replayed("even_g1") as (driver, _tap, glasses, recording):
+    recording = read(FOLDER / "even_g1.jsonl")
+    async with replayed(recording) as (driver, _tap, glasses):
         hello = from_tree(next(line.command for line in recording.lines if line.command))
         await driver.request(hello, timeout_s=DEADLINE_S)
         page = ShowPage("other", lines=(TextLine(0, "never recorded"),))

@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from edge.ports import TapTaken
+from firmware_bridge.driver import Passing
 from firmware_bridge.messages import GlassesInfo, Hello
-from firmware_bridge.tap import Passing
 from tests.unit.link.test_manager import PAGE, Story
 
 
