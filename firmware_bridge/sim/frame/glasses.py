@@ -111,12 +111,14 @@ class FrameSession(PeripheralSession):
                 self._glasses.settings["brightness"] = level
                 self._glasses.tell({"event": "setting", "brightness": level})
                 return Done()
-            case TakePhoto():
-                self._spawn(self._photograph())
-                return Done()
         return super()._other(command)
 
-    async def _photograph(self) -> None:
+    def _photograph(self, number: int | None, order: TakePhoto) -> None:  # noqa: ARG002 - the base's
+        """Take the order; the photo follows when it is exposed."""
+        self._reply(number, Done())
+        self._spawn(self._expose())
+
+    async def _expose(self) -> None:
         """Take a photo as it was asked for, and send it; the camera lies on its side."""
         capture = self._frame.capture
         await self._glasses.time.rest(EXPOSURE_S)
