@@ -168,15 +168,8 @@ class PeripheralSession:
                 async with timeout(None if due is None else max(0.0, due - time.monotonic())):
                     await self._work.wait()
             except TimeoutError:
-                self._on_timer()
-
-    def _on_timer(self) -> None:
-        """Let the codec do what is due: it may also take packets that it kept."""
-        try:
-            self._codec.handle_timer(time.monotonic())
-        except RemoteViolation as violation:
-            log.warning("the central sent invalid data: %s", violation)
-        self._take()
+                self._codec.handle_timer(time.monotonic())
+                self._take()  # packets that it kept for a while
 
     def tell(self, event: Event) -> bool:
         """Queue an event. False if the central has stopped reading and there is no room."""

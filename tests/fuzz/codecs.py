@@ -225,6 +225,10 @@ def _exchange(
         with suppress(BridgeError):
             arms[side].receive_packet(data, now)
     for side, arm in arms.items():
+        due = arm.next_timer()
+        if due is not None and due <= now:
+            with suppress(BridgeError):
+                arm.handle_timer(now)
         _answer(arm, now)
         for data in arm.packets_to_send(now):
             packet = data if side is None else SidePacket(side, data)

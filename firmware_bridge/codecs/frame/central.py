@@ -45,6 +45,7 @@ from firmware_bridge.messages import (
     StartMicrophone,
     StopMicrophone,
     TakePhoto,
+    Tile,
     UpdatePage,
 )
 from firmware_bridge.packets import MIN_PACKET, clamp_packet
@@ -284,7 +285,9 @@ class FrameCodec:
             raise CommandRefused("no_scene", detail)
         rows = {line.row for line in update.lines}
         kept = tuple(line for line in page.lines if line.row not in rows)
-        return replace(page, lines=kept + update.lines, tiles=page.tiles + update.tiles)
+        places = {_place(tile) for tile in update.tiles}
+        tiles = tuple(tile for tile in page.tiles if _place(tile) not in places)
+        return replace(page, lines=kept + update.lines, tiles=tiles + update.tiles)
 
     def _check_stream(self, command: StartMicrophone | StopMicrophone) -> None:
         if isinstance(command, StartMicrophone) and self._stream is not None:
@@ -308,9 +311,11 @@ class FrameCodec:
                 self._photo = PhotoIn(photo, now)
 
     def _ended(self, job: Job, reply: Reply) -> None:
-        """Pass on the reply; forget what the glasses refused to begin."""
+        """Pass on the reply; forget what the glasses did not begin or show."""
         if isinstance(reply, Failed):
             match job.command:
+                case ShowPage() | UpdatePage():
+                    self._page = None  # the next change sends the whole page
                 case TakePhoto():
                     self._photo = None
                 case StartMicrophone():
@@ -353,7 +358,12 @@ class FrameCodec:
             self._tell(photo.failed("the glasses sent nothing of it for long"))
         if self._battery_at is not None and now >= self._battery_at:
             self._battery_at = now + BATTERY_EVERY_S
-            self._jobs.add(_one(To.BATTERY, answer=From.BATTERY))
+            if not self._jobs.full:
+                self._jobs.add(_one(To.BATTERY, answer=From.BATTERY))
+
+
+def _place(tile: Tile) -> tuple[int, int, int, int]:
+    return tile.x, tile.y, tile.width, tile.height
 
 
 def _one(code: To, payload: bytes = b"", *, answer: From | None = None) -> Job:

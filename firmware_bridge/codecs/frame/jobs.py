@@ -56,9 +56,13 @@ class JobQueue:
         self._acknowledged_by: float | None = None
         self._unsent = 0
 
+    @property
+    def full(self) -> bool:
+        return len(self._jobs) >= MAX_JOBS
+
     def add(self, job: Job) -> None:
         """Queue a job; a page replaces those that wait. Raises `LocalMisuse` if too many wait."""
-        if len(self._jobs) >= MAX_JOBS:
+        if self.full:
             raise LocalMisuse(f"{MAX_JOBS} commands are under way: wait for their answers")
         if job.is_page:
             for old in [old for old in self._jobs if old.is_page and not old.begun]:

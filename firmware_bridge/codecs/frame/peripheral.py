@@ -89,7 +89,9 @@ class FramePeripheral:
     # -------------------------------------------------------------- in
 
     def receive_packet(self, packet: bytes, now: float) -> None:
-        """Process one packet. Raises `RemoteViolation` after refusing a damaged message."""
+        """Process one packet: the Lua machine takes it a little later, and refuses it itself.
+        Raises `RemoteViolation` for an empty one.
+        """
         self.handle_timer(now)
         if not packet:
             raise RemoteViolation(Violation.TRUNCATED, "an empty packet")
@@ -104,7 +106,7 @@ class FramePeripheral:
             self._slots["program"] = now + DATA_S, packet[1:]
 
     def handle_timer(self, now: float) -> None:
-        """Let the Lua machine take what waits, and send what is due. Raises `RemoteViolation`."""
+        """Let the Lua machine take what waits, and send what is due."""
         while self._later and now >= self._later[0][0]:
             self._say(self._later.popleft()[1])
         due, text = self._slots.get("prompt", (now + 1, b""))
@@ -154,12 +156,8 @@ class FramePeripheral:
                 self._acknowledge()
             else:
                 self._message(*whole)
-        except RemoteViolation as violation:
-            self._refuse(violation.detail)
-            raise
-        except ValueError as error:
+        except (RemoteViolation, ValueError) as error:
             self._refuse(str(error))
-            raise RemoteViolation(Violation.BAD_MESSAGE, str(error)) from None
 
     def _acknowledge(self) -> None:
         if self.device.dialect.acknowledges or self._ours:

@@ -113,11 +113,12 @@ class FrameSession(PeripheralSession):
                 return Done()
         return super()._other(command)
 
-    def _photograph(self, number: int | None, _order: TakePhoto) -> None:
+    def _photograph(self, number: int | None, order: TakePhoto) -> None:  # noqa: ARG002 - the base's
+        """Take the order; the photo follows when it is exposed."""
         self._reply(number, Done())
-        self._spawn(self._send_photo())
+        self._spawn(self._expose())
 
-    async def _send_photo(self) -> None:
+    async def _expose(self) -> None:
         """Take a photo as it was asked for, and send it; the camera lies on its side."""
         capture = self._frame.capture
         await self._glasses.time.rest(EXPOSURE_S)

@@ -372,6 +372,29 @@ def test_commands_without_end_are_refused():
             pair.central.send(Ping(), pair.now)
 
 
+def test_the_battery_is_not_asked_for_while_too_much_waits():
+    pair = greeted()
+    for _ in range(MAX_JOBS):
+        pair.central.send(Ping(), pair.now)
+    pair.central.handle_timer(pair.now + 61)
+    assert pair.central.next_timer() > pair.now + 61
+
+
+def test_a_page_that_was_not_shown_is_not_changed_in_parts():
+    pair = greeted()
+    pair.reply = lambda _command: Failed("busy")
+    assert isinstance(pair.ask(PAGE), Failed)
+    with pytest.raises(CommandRefused, match="no_scene"):
+        pair.central.send(UpdatePage("s", 1, (TextLine(3, "here"),)), pair.now)
+
+
+def test_a_changed_picture_replaces_the_one_at_its_place():
+    pair = greeted()
+    assert pair.ask(PICTURE).drawn
+    dark = Tile(2, 3, 24, 9, 4, bytes(107) + b"\x0f")
+    assert pair.ask(UpdatePage("p", 1, (), (dark,))) == Done(drawn=1)
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -2,6 +2,7 @@
 and hears the wearer; it is lost and comes back.
 """
 
+import base64
 import subprocess
 import sys
 from io import BytesIO
@@ -9,8 +10,9 @@ from io import BytesIO
 import pytest
 from PIL import Image
 
+from edge.mcp.server.results import result
 from edge.testing import WornGlasses
-from firmware_bridge.messages import Gesture, PhotoSize, PhotoTaken, TakePhoto
+from firmware_bridge.messages import Gesture
 from tests.scenarios.world import until, world
 from tools_cache.api.tool import CallOrigin
 
@@ -85,11 +87,12 @@ async def test_what_its_font_lacks_is_drawn_and_photos_come_whole(tmp_path):
         await until(lambda: place.mock.glasses.lens.lit > 100, "letters as a picture")
         assert "Привет" not in " ".join(place.lens())
 
-        photos = []
-        place.daemon.link.receive_photos(photos.append)
-        await place.daemon.link.request(TakePhoto(1, PhotoSize.SMALL), timeout_s=30.0)
-        await until(lambda: photos, "the photo")
-        [taken] = photos
-        assert isinstance(taken, PhotoTaken)
-        with Image.open(BytesIO(taken.jpeg)) as picture:
-            assert picture.size == (320, 320)
+        place.start_call("glasses:take_photo", {"size": "small"}, origin=CallOrigin.MCP)
+        await until(place._may_answer, "the question whether a photo may be taken")
+        await place.answer_page(Gesture.TAP)
+        response = await place.answer()
+        assert response.ok, response.error
+        assert response.data["turned"] == 270
+        picture = result(response.to_json())["content"][1]
+        with Image.open(BytesIO(base64.b64decode(picture["data"]))) as photo:
+            assert photo.size == (320, 320)
