@@ -24,6 +24,11 @@ MOST_BYTES: Final = 130_000
 """A larger photo does not fit a result (192 KiB) as base64."""
 _NEVER: Final = frozenset({"unsupported", "bad_message", "too_big"})
 """Codes of refusals for which a retry does not help."""
+_BOX: Final = b"ftyp"
+"""The beginning of an AVIF picture, after its size; a JPEG has none."""
+_AVIF: Final = (
+    "The glasses sent the photo as AVIF, which agents cannot see; their firmware chooses it"
+)
 _AWAY: Final = "The glasses went away before the photo arrived"
 
 
@@ -50,6 +55,8 @@ class GlassesCamera:
                 self._coming = None
         if isinstance(taken, PhotoFailed):
             raise _failure(ErrorCode.NOT_ACCEPTED, f"The photo failed: {taken.detail}")
+        if taken.jpeg[4:8] == _BOX:
+            raise _failure(ErrorCode.NOT_ACCEPTED, _AVIF)
         if len(taken.jpeg) > MOST_BYTES:
             raise _failure(
                 ErrorCode.NOT_ACCEPTED,

@@ -15,7 +15,9 @@ from firmware_bridge.messages import MAX_PHOTO_BYTES, PhotoFailed, PhotoTaken, T
 
 READY_S: Final = 45.0
 """Seconds until the file begins: 12.4 s were logged, of which 5 are for coding it (DOC)."""
-QUIET_S: Final = 1.5
+LONGEST_S: Final = 180.0
+"""Seconds for a photo in all, however slowly it comes."""
+QUIET_S: Final = 2.0
 """Seconds without a packet after which the missing ones are asked for."""
 ROUNDS: Final = 8
 """How often missing packets are asked for without any coming."""
@@ -39,8 +41,8 @@ class PhotoOrder:
     def __init__(self, number: int, command: TakePhoto, now: float) -> None:
         self.number = number
         self.photo = command.photo
-        self.due = now + READY_S
-        """When `wait_is_over` must be called."""
+        self._due = now + READY_S
+        self._end = now + LONGEST_S
         self._size = command.size
         self._request = f"glassd-{command.photo}-{int(now * 1000)}"
         self._file_name = f"I{int(now * 1000) % 10**9:09d}"
@@ -50,6 +52,11 @@ class PhotoOrder:
         self._rounds = 0
         self._unanswered = number
         self._say: list[Json] = []
+
+    @property
+    def due(self) -> float:
+        """When `wait_is_over` must be called."""
+        return min(self._due, self._end)
 
     def message(self) -> Json:
         """Return the order: the photo shall come over Bluetooth, without a detour over Wi-Fi."""
@@ -91,10 +98,11 @@ class PhotoOrder:
 
     def news(self, kind: str, message: Json, now: float) -> PhotoFailed | None:
         """Process such a message; return the failure, if it is one."""
-        self.due = max(self.due, now + QUIET_S)
+        self._due = max(self._due, now + QUIET_S)
         if kind == "file_announce":
-            self._announced = number(message.get("totalPackets"), 1, 0xFFFF) or 0
-            self._file = None
+            count = number(message.get("totalPackets"), 1, 0xFFFF) or 0
+            if count != self._announced:  # else it is sent again, and what came stays
+                self._announced, self._file = count, None
         elif kind == "ble_photo_ready":
             self._begun = True
         if problem := _problem(kind, message):
@@ -126,7 +134,7 @@ class PhotoOrder:
         self._begun = True
         if self._file.add(packet):
             self._rounds = 0
-        self.due = now + QUIET_S * (1 + self._rounds)
+        self._due = now + QUIET_S
         if not self._file.missing and self._file.is_sure:
             return self._whole(self._file)
         if self._file.is_last(packet.index) and self._file.missing:
@@ -141,7 +149,7 @@ class PhotoOrder:
             return self.fail(f"{len(missing)} of {file.count} packets of the picture never came")
         asked = {"fileName": file.name, "missingPackets": missing[:MOST_ASKED]}
         self._say = [{"type": "request_missing_packets", **asked}]
-        self.due = now + QUIET_S * (1 + self._rounds)
+        self._due = now + QUIET_S
         return None
 
     def _whole(self, file: IncomingFile) -> PhotoTaken | PhotoFailed:
@@ -153,6 +161,8 @@ class PhotoOrder:
 
     def wait_is_over(self, now: float) -> PhotoTaken | PhotoFailed | None:
         """Nothing came for a while: ask for what is missing, or give up."""
+        if now >= self._end:
+            return self.fail(f"the picture did not come within {LONGEST_S:g} s")
         if self._file is None:
             return self.fail("the glasses sent no picture")
         if not self._file.missing:

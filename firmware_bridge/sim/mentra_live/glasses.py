@@ -24,8 +24,6 @@ from firmware_bridge.messages import (
     Failed,
     HidingChanged,
     MicrophoneChunk,
-    PhotoFailed,
-    PhotoSize,
     PhotoTaken,
     StartAudio,
     StartMicrophone,
@@ -41,17 +39,12 @@ from firmware_bridge.sim.gatt import GattIdentity, by_name
 from firmware_bridge.sim.glasses import MockGlasses
 from firmware_bridge.sim.mentra_live.quirks import dialect
 from firmware_bridge.sim.model_parts import ModelParts, address_of
-from firmware_bridge.sim.peripheral import PeripheralLink, PeripheralSession
+from firmware_bridge.sim.peripheral import PHOTO_SIZES, PeripheralLink, PeripheralSession
 from firmware_bridge.sim.sound import SpeakerError
 from firmware_bridge.sim.time import Pace
 
 PHOTO_S: Final = 3.0
 """Seconds to take and code a photo; 12 s were logged for a good one in AVIF."""
-_SIZES: Final = {
-    PhotoSize.SMALL: (320, 240),
-    PhotoSize.MEDIUM: (640, 480),
-    PhotoSize.LARGE: (1280, 720),
-}
 _SILENT: Final = (Transcript, CapabilitiesChanged, WornChanged, HidingChanged)
 """Events that these glasses do not report."""
 
@@ -114,11 +107,7 @@ class LiveSession(PeripheralSession):
 
     async def _send_photo(self, command: TakePhoto) -> None:
         await self._glasses.time.rest(PHOTO_S)
-        if self._glasses.capabilities.get("camera") is not True:
-            self.tell(PhotoFailed(command.photo, "the camera is broken"))
-            return
-        width, height = _SIZES[command.size]
-        picture = self._glasses.camera.take(width, height)
+        picture = self._glasses.camera.take(*PHOTO_SIZES[command.size])
         if self._variant.picture == "avif":
             picture = await asyncio.to_thread(_as_avif, picture)
         self._glasses.tell({"event": "photo", "bytes": len(picture), "size": command.size.value})

@@ -158,10 +158,11 @@ def test_a_packet_too_short_for_its_place_is_asked_for_again():
 
 def test_a_file_that_begins_again_with_larger_packets_is_received_anew():
     file = IncomingFile("x", 1001)
-    for at in range(3):
+    for at in range(5):
         file.add(FilePacket(Kind.PHOTO, at, 1001, "x", bytes(100)))
-    file.add(FilePacket(Kind.PHOTO, 0, 1001, "x", bytes(221)))
-    assert file.missing == [1, 2, 3, 4]
+    for at in range(4):
+        file.add(FilePacket(Kind.PHOTO, at, 1001, "x", bytes(221)))
+    assert file.missing == [4], "the old one is no end of this file"
 
 
 def test_a_real_size_that_is_a_multiple_of_400_is_not_cut_short():
@@ -207,6 +208,16 @@ def test_glasses_that_send_nothing_are_waited_for_but_not_for_ever(pair):
     begun = pair.now
     assert photos(pair, for_s=100.0) == [PhotoFailed(1, "the glasses sent no picture")]
     assert pair.now - begun <= READY_S + 2.0
+
+
+def test_a_photo_that_comes_too_slowly_is_given_up(pair):
+    pair.picture = None
+    pair.ask(TakePhoto(1))
+    name = pair.messages()[-1]["bleImgId"]
+    for at in range(150):
+        pair.raw(FilePacket(Kind.PHOTO, at, 400_000, name, bytes(400)).pack(), "files")
+        pair.run(for_s=1.9)
+    assert pair.events(*ANY) == [PhotoFailed(1, "the picture did not come within 180 s")]
 
 
 def test_a_low_battery_is_the_reason_that_is_given():

@@ -1,5 +1,6 @@
 """Story: a Mentra Live is found, paired and spoken to, hears the wearer, and takes photos."""
 
+import base64
 from io import BytesIO
 
 import pytest
@@ -9,6 +10,7 @@ from firmware_bridge.messages import Gesture, PhotoSize, PhotoTaken, TakePhoto
 from tests.scenarios.families.story import drop_and_return, glassd, wearers_answer, worn
 from tests.scenarios.world import until, world
 from tests.system import needs
+from tools_cache.api.tool import CallOrigin
 
 MODEL = "sim:mentra_live"
 
@@ -68,3 +70,18 @@ async def test_photos_come_whole_over_a_bad_link(tmp_path):
         place.mark()
         place.wearer_does(Gesture.BUTTON)
         await place.heard("glasses.event")
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_an_agent_sees_what_the_camera_saw_after_a_yes_by_the_button(tmp_path):
+    async with world(tmp_path, MODEL, glasses={"model": "mentra_live"}) as place:
+        await place.switch_glasses_on(mtu=512)
+        await place.start_daemon()
+        await place.ready()
+        place.start_call("glasses:take_photo", {"size": "small"}, origin=CallOrigin.MCP)
+        await place.answer_question(Gesture.BUTTON)
+        response = await place.answer()
+        assert response.ok, response.error
+        picture = response.meta["content"][1]
+        with Image.open(BytesIO(base64.b64decode(picture["data"]))) as photo:
+            assert (photo.format, photo.size) == ("JPEG", (320, 240))

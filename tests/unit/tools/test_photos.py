@@ -132,6 +132,14 @@ async def test_a_photo_too_large_for_a_result_says_what_to_do():
     assert error.suggestion == "Ask for a smaller size"
 
 
+async def test_a_photo_that_is_no_jpeg_is_not_passed_off_as_one():
+    avif = b"\0\0\0\x1cftypavif" + bytes(100)
+    glasses = Glasses(lambda order: PhotoTaken(order.photo, avif))
+    error = await fails(GlassesCamera(glasses, Bus()))
+    assert error.code is ErrorCode.NOT_ACCEPTED
+    assert "as AVIF" in error.message
+
+
 async def test_glasses_that_go_away_end_the_wait_at_once():
     glasses, bus = Glasses(), Bus()
     taking = asyncio.ensure_future(fails(GlassesCamera(glasses, bus)))
