@@ -12,11 +12,10 @@ from typing import Final, Literal
 from msgspec.structs import replace
 
 from firmware_bridge.codec import NEED_DATA, Incoming, _NeedData
-from firmware_bridge.codecs.even_g2 import config, files, hub
+from firmware_bridge.codecs.even_g2 import PAGE_BYTES, SOUND, config, files, hub
 from firmware_bridge.codecs.even_g2.events import EventDecoder
 from firmware_bridge.codecs.even_g2.hub import Code
 from firmware_bridge.codecs.even_g2.lanes import ANSWER_S, Exchange, Flow, Lane, Task, ask
-from firmware_bridge.codecs.even_g2.model import PAGE_BYTES, SOUND
 from firmware_bridge.codecs.even_g2.pages import HubPage
 from firmware_bridge.codecs.even_g2.picture import pictures
 from firmware_bridge.codecs.even_g2.sound import PAUSE_S, SoundStream

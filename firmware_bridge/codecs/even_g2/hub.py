@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from firmware_bridge.codecs.even_g2.model import HEIGHT, WIDTH
+from firmware_bridge.codecs.even_g2 import HEIGHT, WIDTH
 from firmware_bridge.codecs.even_g2.wire import STOCK, Dialect
 from firmware_bridge.protobuf import Fields, Message
 

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from firmware_bridge.codecs.even_g2.model import FILE
+from firmware_bridge.codecs.even_g2 import FILE
 from firmware_bridge.codecs.even_g2.wire import (
     PACE_S,
     REQUEST,

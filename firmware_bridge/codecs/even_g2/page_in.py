@@ -3,8 +3,8 @@
 from dataclasses import dataclass, field
 from typing import Final
 
+from firmware_bridge.codecs.even_g2 import HEIGHT, LINE_HEIGHT, PAGE_BYTES, WIDTH
 from firmware_bridge.codecs.even_g2.hub import BODY, Cmd, Code, Rect
-from firmware_bridge.codecs.even_g2.model import HEIGHT, LINE_HEIGHT, PAGE_BYTES, WIDTH
 from firmware_bridge.codecs.even_g2.picture import (
     MAX_HEIGHT,
     MAX_PICTURES,

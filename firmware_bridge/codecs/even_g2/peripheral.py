@@ -11,11 +11,10 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 
 from firmware_bridge.codec import NEED_DATA, Incoming, _NeedData
-from firmware_bridge.codecs.even_g2 import config
+from firmware_bridge.codecs.even_g2 import FILE, FILE_ANSWER, SOUND, config
 from firmware_bridge.codecs.even_g2.events import SOURCES
 from firmware_bridge.codecs.even_g2.files import FileIn
 from firmware_bridge.codecs.even_g2.hub import BODY, Cmd, Code, HubEvent
-from firmware_bridge.codecs.even_g2.model import FILE, FILE_ANSWER, SOUND
 from firmware_bridge.codecs.even_g2.page_in import (
     MAX_NAME,
     MAX_PIECE,

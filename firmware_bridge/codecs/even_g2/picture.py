@@ -6,8 +6,8 @@ from typing import Final
 
 from msgspec import Struct
 
+from firmware_bridge.codecs.even_g2 import HEIGHT, WIDTH
 from firmware_bridge.codecs.even_g2.hub import Rect
-from firmware_bridge.codecs.even_g2.model import HEIGHT, WIDTH
 from firmware_bridge.errors import RemoteViolation, Violation
 from firmware_bridge.messages import Tile
 from firmware_bridge.pixels import unpack

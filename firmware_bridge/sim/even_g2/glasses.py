@@ -7,7 +7,7 @@ from typing import Any, Final
 from bumble.core import AdvertisingData
 
 from firmware_bridge import lc3
-from firmware_bridge.codecs.even_g2.model import name_of
+from firmware_bridge.codecs.even_g2 import name_of
 from firmware_bridge.codecs.even_g2.peripheral import STREAM, ArmFacts, EvenG2Arm
 from firmware_bridge.codecs.even_g2.wire import (
     HEAD,

@@ -6,8 +6,8 @@
 from collections.abc import Callable
 
 from firmware_bridge.codec import NEED_DATA, Incoming
+from firmware_bridge.codecs.even_g2 import SOUND
 from firmware_bridge.codecs.even_g2.central import EvenG2Codec
-from firmware_bridge.codecs.even_g2.model import SOUND
 from firmware_bridge.codecs.even_g2.peripheral import EvenG2Arm, Variant
 from firmware_bridge.codecs.even_g2.wire import STOCK, Dialect, Joiner, Kind
 from firmware_bridge.errors import LinkLost, RemoteViolation

@@ -2,10 +2,18 @@
 
 import pytest
 
-from firmware_bridge.codecs.even_g2 import config, files, hub
+from firmware_bridge.codecs.even_g2 import (
+    FILE,
+    FILE_ANSWER,
+    SOUND,
+    arm_of,
+    config,
+    files,
+    hub,
+    name_of,
+)
 from firmware_bridge.codecs.even_g2.files import FileIn
 from firmware_bridge.codecs.even_g2.hub import Code, Rect
-from firmware_bridge.codecs.even_g2.model import FILE, FILE_ANSWER, SOUND, arm_of, name_of
 from firmware_bridge.codecs.even_g2.peripheral import ArmFacts, EvenG2Arm, Variant
 from firmware_bridge.codecs.even_g2.wire import (
     Cut,

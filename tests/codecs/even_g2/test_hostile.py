@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from firmware_bridge.codec import Role
-from firmware_bridge.codecs.even_g2.model import FILE, FILE_ANSWER, SOUND
+from firmware_bridge.codecs.even_g2 import FILE, FILE_ANSWER, SOUND
 from firmware_bridge.codecs.even_g2.picture import pictures, read
 from firmware_bridge.codecs.even_g2.wire import Kind, cut
 from firmware_bridge.errors import RemoteViolation

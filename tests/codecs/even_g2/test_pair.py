@@ -4,11 +4,11 @@ from itertools import pairwise
 
 import pytest
 
-from firmware_bridge.codecs.even_g2 import lanes, pages
+from firmware_bridge.codecs.even_g2 import FILE, SOUND, lanes, pages
 from firmware_bridge.codecs.even_g2.central import BATTERY_EVERY_S, BEAT_S, MAX_REQUESTS
 from firmware_bridge.codecs.even_g2.conflicts import OTHERS
 from firmware_bridge.codecs.even_g2.hub import Cmd
-from firmware_bridge.codecs.even_g2.model import CONFLICTS, FILE, SOUND
+from firmware_bridge.codecs.even_g2.model import CONFLICTS
 from firmware_bridge.codecs.even_g2.peripheral import PAGE_S, Variant
 from firmware_bridge.codecs.even_g2.wire import PACE_S, Dialect
 from firmware_bridge.errors import CommandRefused, LocalMisuse, LostReason

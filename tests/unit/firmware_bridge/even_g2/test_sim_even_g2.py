@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from bleak import BleakScanner
 
-from firmware_bridge.codecs.even_g2.model import CONFLICTS, FILE, FILE_ANSWER, SOUND
+from firmware_bridge.codecs.even_g2 import FILE, FILE_ANSWER, SOUND
+from firmware_bridge.codecs.even_g2.model import CONFLICTS
 from firmware_bridge.codecs.even_g2.wire import Joiner, Kind, cut
 from firmware_bridge.errors import CommandRefused, CommandTimeout
 from firmware_bridge.lc3 import Decoder
