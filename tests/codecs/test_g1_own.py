@@ -128,6 +128,16 @@ def test_an_arm_that_was_away_gets_the_position_when_it_returns(pair):
     assert len(pair.shown[R]) == 2, "and it is shown once"
 
 
+def test_a_position_that_neither_arm_kept_does_not_come_back(pair):
+    pair.reply = lambda _side, command: Done() if command.preview else Failed("refused")
+    assert pair.ask(POSITION) == Failed("busy", "the left side refused")
+    pair.news(R, up=False)
+    pair.shown[R].clear()
+    pair.news(R, up=True)
+    pair.run(for_s=2 * PREVIEW_S)
+    assert pair.shown[R] == []
+
+
 def test_the_values_of_a_position_are_bounded():
     for height, depth in ((9, 5), (-1, 5), (4, 0), (4, 10)):
         with pytest.raises(ValueError, match=r"outside \d…\d"):
