@@ -15,7 +15,15 @@ from edge.core.grants import Grant
 from edge.core.results import TapOffer
 from edge.core.tools.snapshot import Snapshot
 from firmware_bridge.capabilities import Capabilities
-from firmware_bridge.messages import Answer, Command, Done, MicrophoneChunk, Transcript
+from firmware_bridge.messages import (
+    Answer,
+    Command,
+    Done,
+    MicrophoneChunk,
+    PhotoFailed,
+    PhotoTaken,
+    Transcript,
+)
 from firmware_bridge.sides import Side
 from tools_cache.api.tool import (
     DeliveryReport,
@@ -114,6 +122,9 @@ class GlassesPort(Protocol):
         """Give the sound of the microphone to `take`, which never waits. There is one taker, and
         sound is in no event.
         """
+
+    def receive_photos(self, take: Callable[[PhotoTaken | PhotoFailed], None]) -> None:
+        """Give photos to `take`, which never waits. There is one taker; photos are in no event."""
 
 
 class QuestionWaits(Exception):

@@ -305,6 +305,7 @@ class Daemon:
                 history=self.tool_services.history,
                 workers=self.tool_services.workers,
                 pictures=self.tool_services.pictures,
+                camera=lambda: self.tool_services.camera(self.link, self.bus),
                 wearer=lambda: self.tool_services.wearer_events,
                 toolbox=self._toolbox,
                 captions=lambda: self.listening,

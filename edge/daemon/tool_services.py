@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from edge.storage.history import ForgetCalls, HistoryStore, UserHistory
     from edge.storage.tools.encryption import Keyring
     from edge.storage.tools.knowledge import KnowledgeBase
+    from edge.tools.photos import GlassesCamera
     from edge.tools.worker_calls import WorkerCalls
     from tools_cache.api.calendars import Calendars
 
@@ -64,6 +65,7 @@ class ToolServices:
     _workers: "WorkerCalls | None" = field(default=None, init=False)
     _history: "HistoryStore | None" = field(default=None, init=False)
     _pictures: "LensImages | None" = field(default=None, init=False)
+    _camera: "GlassesCamera | None" = field(default=None, init=False)
     _recording: bool = field(default=False, init=False)
 
     _mail_changed: asyncio.Event = field(default_factory=asyncio.Event, init=False)
@@ -78,6 +80,14 @@ class ToolServices:
 
             self._pictures = LensImages(self.glasses)
         return self._pictures
+
+    def camera(self, glasses: GlassesPort, bus: Bus) -> "GlassesCamera":
+        """Return the glasses' camera."""
+        if self._camera is None:
+            from edge.tools.photos import GlassesCamera  # noqa: PLC0415 - see the top
+
+            self._camera = GlassesCamera(glasses, bus)
+        return self._camera
 
     def network(self) -> dict[str, str]:
         """Return whether the cloud is reachable, as in the status."""

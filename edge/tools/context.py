@@ -34,6 +34,7 @@ MAX_KEY: Final = 200
 MAX_DEPTH: Final = 3
 """Maximum depth of tools that call tools: deeper is a loop."""
 LOG: Final = "glassd.tool."
+_GLASSES: Final = "glasses"
 _STATUS: Final = ("state", "ready", "stale", "model", "firmware", "battery", "case", "worn")
 _LENS: Final = ("width", "height", "lines", "bitmap")
 
@@ -113,6 +114,13 @@ class Context:
     @property
     def pictures(self) -> handed.Pictures:
         return self._services.pictures()
+
+    @property
+    def camera(self) -> handed.Camera:
+        if self._package != _GLASSES:
+            why = "Only glasses:take_photo, which asks the wearer, takes photos: call that tool"
+            raise ToolFailure.of(ErrorCode.UNSUPPORTED, why)
+        return self._services.camera()
 
     @property
     def wearer(self) -> handed.Wearer:

@@ -68,5 +68,6 @@ class Services(Struct, frozen=True, kw_only=True):
     history: "Callable[[str], History]" = lambda _user: _nothing()
     workers: "Callable[[], services.Workers]" = _nothing
     pictures: Callable[[], handed.Pictures] = _nothing
+    camera: Callable[[], handed.Camera] = _nothing
     wearer: Callable[[], handed.Wearer] = _nothing
     toolbox: Callable[[ToolCall], handed.Toolbox] = lambda _call: _nothing()

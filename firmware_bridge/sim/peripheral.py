@@ -26,6 +26,8 @@ from firmware_bridge.messages import (
     Gestured,
     Hello,
     MicrophoneChunk,
+    PhotoSize,
+    PhotoTaken,
     Ping,
     Prompt,
     PromptAnswered,
@@ -34,6 +36,7 @@ from firmware_bridge.messages import (
     StartAudio,
     StartMicrophone,
     StopMicrophone,
+    TakePhoto,
     UpdatePage,
 )
 from firmware_bridge.sides import Side
@@ -48,6 +51,12 @@ log = logging.getLogger(__name__)
 MAX_VOICE_BACKLOG: Final = 32 * 1024
 """Bytes of microphone sound (one second) for a slow central; more is dropped, as on hardware."""
 
+PHOTO_SIZES: Final = {
+    PhotoSize.SMALL: (320, 240),
+    PhotoSize.MEDIUM: (640, 480),
+    PhotoSize.LARGE: (1280, 960),
+}
+"""Pixels of the simulated camera's photos."""
 TOO_SOON_S: Final = 0.7
 """Seconds after a question is drawn in which gestures are ignored: they were meant for what was
 there before (PROFILE.md).
@@ -56,6 +65,7 @@ _NEEDS: Final = {
     **dict.fromkeys((ShowPage, UpdatePage, ClearPage, Prompt, EndPrompt), "display"),
     StartAudio: "speaker",
     StartMicrophone: "microphone",
+    TakePhoto: "camera",
 }
 """Commands that need a capability."""
 _ALLOWS: Final = frozenset({Gesture.TAP, Gesture.BUTTON, Gesture.NOD})
@@ -220,6 +230,8 @@ class PeripheralSession:
                 self._sound(number, command)
             case StartMicrophone() | StopMicrophone():
                 self._listen(number, command)
+            case TakePhoto():
+                self._photograph(number, command)
             case _:
                 self._reply(number, self._other(command))
 
@@ -304,6 +316,15 @@ class PeripheralSession:
             return True
         self._answer(Answer.ALLOW if gesture in _ALLOWS else Answer.DENY)
         return True
+
+    # -------------------------------------------------------------- camera
+
+    def _photograph(self, number: int | None, order: TakePhoto) -> None:
+        """Take a photo and send it after the answer to its order."""
+        self._reply(number, Done())
+        jpeg = self._glasses.camera.take(*PHOTO_SIZES[order.size])
+        self._glasses.tell({"event": "photo", "size": order.size.value, "bytes": len(jpeg)})
+        self.tell(PhotoTaken(order.photo, jpeg))
 
     # -------------------------------------------------------------- sound
 

@@ -20,6 +20,8 @@ from firmware_bridge.messages import (
     GlassesInfo,
     Hello,
     MicrophoneChunk,
+    PhotoFailed,
+    PhotoSize,
     Ping,
     Prompt,
     PromptAnswered,
@@ -27,6 +29,7 @@ from firmware_bridge.messages import (
     StartAudio,
     StartMicrophone,
     StopMicrophone,
+    TakePhoto,
     TextLine,
     Tile,
     Transcript,
@@ -105,6 +108,7 @@ answered_commands = st.one_of(
     st.builds(StopMicrophone, u16),
     st.builds(Prompt, u32, lines, st.floats(0.001, 600)),
     st.builds(EndPrompt, st.none() | u32),
+    st.builds(TakePhoto, u32, st.sampled_from(PhotoSize)),
     st.just(Ping()),
 )
 commands = answered_commands | st.builds(AudioChunk, u16, u32, chunks)
@@ -119,6 +123,7 @@ events = st.one_of(
     st.builds(WornChanged, st.booleans()),
     st.builds(Transcript, st.text(st.characters(codec="utf-8"), max_size=200), st.booleans()),
     st.builds(MicrophoneChunk, u16, u32, chunks),
+    st.builds(PhotoFailed, u32, names),
     st.builds(PromptAnswered, u32, st.sampled_from(Answer)),
     st.builds(CapabilitiesChanged, facts),
 )

@@ -24,6 +24,7 @@ pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 PHOTO = "com.example.photo:inspect"
 THEIRS = ("glasses:", PHOTO)
+CAMERA = dict.fromkeys((PHOTO, "glasses:take_photo"), "a camera")
 """Tools that depend on the glasses; others come and go for reasons of their own."""
 NO_DISPLAY = (
     "glasses:captions",
@@ -122,7 +123,7 @@ async def test_glasses_are_changed_for_others_and_the_tools_follow(tmp_path, clo
             **dict.fromkeys((*EITHER[1:], "glasses:set"), "a display or a speaker"),
             "glasses:captions": "a display and a microphone",
             "glasses:say": "a speaker or a display",
-            PHOTO: "a camera",
+            **CAMERA,
         }
         await hides(
             place,
@@ -137,7 +138,7 @@ async def test_glasses_are_changed_for_others_and_the_tools_follow(tmp_path, clo
                 place,
                 capsys,
                 {
-                    **none_of("Mock display glasses", **{PHOTO: "a camera"}),
+                    **none_of("Mock display glasses", **CAMERA),
                     "glasses:set": "needs a display that lets its brightness be set or a speaker; "
                     f"{shy}",
                     "glasses:notify": f"needs a display that shows notifications of its own; {shy}",
@@ -159,7 +160,10 @@ async def test_glasses_are_changed_for_others_and_the_tools_follow(tmp_path, clo
                 none_of("Mock audio glasses", **dict.fromkeys(NO_DISPLAY, "a display")),
             )
             await reported(
-                cloud_side, "mock:audio", there={*EITHER, "glasses:set"}, gone=NO_DISPLAY
+                cloud_side,
+                "mock:audio",
+                there={*EITHER, "glasses:take_photo", "glasses:set"},
+                gone=NO_DISPLAY,
             )
             await told_clients(place, 2)
 
@@ -167,10 +171,10 @@ async def test_glasses_are_changed_for_others_and_the_tools_follow(tmp_path, clo
             await hides(
                 place,
                 capsys,
-                none_of("Even Realities G1", **{PHOTO: "a camera"}),
+                none_of("Even Realities G1", **CAMERA),
             )
             await reported(
-                cloud_side, "even_g1", there={*NO_DISPLAY, *EITHER, "glasses:set"}, gone={PHOTO}
+                cloud_side, "even_g1", there={*NO_DISPLAY, *EITHER, "glasses:set"}, gone=set(CAMERA)
             )
             await told_clients(place, 3)
 

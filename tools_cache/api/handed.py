@@ -5,7 +5,7 @@ alone.
 """
 
 from collections.abc import Container, Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 Json = Any
 """A JSON value: None, bool, int, float, str, list or dict of them."""
@@ -180,6 +180,25 @@ class Pictures(Protocol):
     async def fitted(self, image: str) -> str:
         """Return a PNG or JPEG (base64, or a data URL) as a PNG (base64) for this lens; "" if its
         display draws no pixels, or there is none. Raises `ToolFailure`.
+        """
+
+
+class Photo(NamedTuple):
+    """A photo of the glasses' camera. `image`: JPEG as base64. `turned`: degrees clockwise by which
+    it must be turned to be upright.
+    """
+
+    image: str
+    size_bytes: int
+    turned: int
+
+
+class Camera(Protocol):
+    """The glasses' camera, for `glasses:take_photo` alone: it asks the wearer."""
+
+    async def take(self, size: str) -> Photo:
+        """Take a photo, `small`, `medium` or `large`. Raises `ToolFailure`: SESSION_INACTIVE,
+        UNSUPPORTED without a camera, NOT_ACCEPTED, TIMEOUT.
         """
 
 

@@ -19,9 +19,10 @@ from firmware_bridge.codecs.reference.messages import (
     encode,
     is_answered,
 )
+from firmware_bridge.codecs.reference.photos import PhotoPart, PhotoParts, split
 from firmware_bridge.codecs.reference.tiles import TileTable
 from firmware_bridge.errors import LocalMisuse, RemoteViolation
-from firmware_bridge.messages import Command, Done, Event, Failed, GlassesInfo, Reply
+from firmware_bridge.messages import Command, Done, Event, Failed, GlassesInfo, PhotoTaken, Reply
 from firmware_bridge.packets import MIN_PACKET, clamp_packet
 
 MAX_BACKLOG_BYTES: Final = 8 * MAX_MESSAGE_BYTES
@@ -53,6 +54,7 @@ class ReferenceCodec:
         self._tiles = TileTable()
         self._message_limit = MAX_MESSAGE_BYTES
         self._number = 0
+        self._photos = PhotoParts()
         self._inbox: deque[tuple[Incoming, int]] = deque()
 
     def set_max_packet(self, size: int) -> None:
@@ -90,6 +92,13 @@ class ReferenceCodec:
             self._answer(refused)
             if refused.violation is not None:
                 raise RemoteViolation(refused.violation, refused.detail) from None
+            return
+        part: object = incoming.message
+        if isinstance(part, PhotoPart):
+            self._receiver.release(frames)
+            photo = self._photos.add(part)
+            if photo is not None:
+                self._inbox.append((Incoming(photo), 0))
             return
         if self._role is Role.CENTRAL:
             self._learn(incoming.message)
@@ -136,6 +145,10 @@ class ReferenceCodec:
             raise LocalMisuse(
                 f"{self._sender.backlog} bytes wait already: look at backlog() before sending"
             )
+        if isinstance(message, PhotoTaken) and self._role is Role.PERIPHERAL:
+            for part in split(message):
+                self._sender.queue(encode(part, sender=self._role, tiles=self._tiles))
+            return 0
         number = self._number + 1 if is_answered(message) else 0
         body = encode(message, sender=self._role, tiles=self._tiles, number=number, re=re)
         if len(body) > self._message_limit:

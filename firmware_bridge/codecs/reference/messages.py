@@ -10,6 +10,7 @@ import msgpack  # type: ignore[import-untyped]  # it ships no types
 
 from firmware_bridge.capabilities import MAX_KEYS
 from firmware_bridge.codec import Incoming, Role
+from firmware_bridge.codecs.reference.photos import MAX_PARTS, PhotoPart
 from firmware_bridge.codecs.reference.tiles import MAX_TILES, TileTable
 from firmware_bridge.codecs.reference.values import (
     FACTS,
@@ -23,8 +24,10 @@ from firmware_bridge.codecs.reference.values import (
     NAME,
     NUMBER,
     PAGE,
+    PHOTO_DATA,
     RATE,
     TILES,
+    TURNED,
     U16,
     U32,
     Form,
@@ -52,6 +55,8 @@ from firmware_bridge.messages import (
     GlassesInfo,
     Hello,
     MicrophoneChunk,
+    PhotoFailed,
+    PhotoSize,
     Ping,
     Prompt,
     PromptAnswered,
@@ -60,6 +65,7 @@ from firmware_bridge.messages import (
     StartAudio,
     StartMicrophone,
     StopMicrophone,
+    TakePhoto,
     Transcript,
     UpdatePage,
     WornChanged,
@@ -134,6 +140,7 @@ _SCENE: Final = (_Field("scene", NAME), _Field("page", PAGE, 1))
 _CONTENT: Final = (_Field("lines", LINES, ()), _Field("tiles", TILES, ()))
 _STREAM: Final = _Field("stream", U16)
 _CHUNK: Final = (_STREAM, _Field("index", U32), _Field("frames", FRAMES))
+_MEDIUM: Final = PhotoSize.MEDIUM
 _OPENING: Final = (_STREAM, _Field("format", FORMAT), _Field("rate", RATE, 16000))
 
 _WORDS: Final = (
@@ -150,6 +157,7 @@ _WORDS: Final = (
         "prompt", Prompt, _Field("prompt", U32), _Field("lines", LINES), _Field("timeout_s", NUMBER)
     ),
     _ask("prompt_end", EndPrompt, _Field("prompt", U32, None)),
+    _ask("take_photo", TakePhoto, _Field("photo", U32), _Field("size", one_of(PhotoSize), _MEDIUM)),
     _ask("ping", Ping),
     _reply(
         "info",
@@ -192,6 +200,21 @@ _WORDS: Final = (
         _Field("final", FLAG, default=True),
     ),
     _event("mic", MicrophoneChunk, *_CHUNK),
+    _event(
+        "photo",
+        PhotoPart,
+        _Field("photo", U32),
+        _Field("data", PHOTO_DATA),
+        _Field("part", integer(0, MAX_PARTS - 1), 0),
+        _Field("parts", integer(1, MAX_PARTS), 1),
+        _Field("turned", TURNED, 0),
+    ),
+    _event(
+        "photo_failed",
+        PhotoFailed,
+        _Field("photo", U32),
+        _Field("detail", text(MAX_DETAIL_BYTES)),
+    ),
     _event("answer", PromptAnswered, _Field("prompt", U32), _Field("answer", one_of(Answer))),
     _event("capabilities", CapabilitiesChanged, _Field("capabilities", FACTS)),
 )
@@ -209,7 +232,7 @@ def is_answered(message: Command | Event | Reply) -> bool:
 
 
 def encode(
-    message: Command | Event | Reply,
+    message: Command | Event | Reply | PhotoPart,
     *,
     sender: Role,
     tiles: TileTable,

@@ -17,6 +17,8 @@ from firmware_bridge.messages import (
 
 MAX_NAME_BYTES: Final = 128
 MAX_DETAIL_BYTES: Final = 256
+MAX_PHOTO_PART_BYTES: Final = 32 * 1024
+"""Bytes of one part of a photo."""
 MAX_FRAMES: Final = 256
 """Coded frames in one chunk of sound."""
 
@@ -94,6 +96,18 @@ def _frames(value: Any) -> list[bytes]:
     return frames
 
 
+def _photo_data(value: Any) -> bytes:
+    if not isinstance(value, bytes) or len(value) > MAX_PHOTO_PART_BYTES:
+        raise ValueError(f"not at most {MAX_PHOTO_PART_BYTES} bytes")
+    return value
+
+
+def _turned(value: Any) -> int:
+    if type(value) is not int or value not in (0, 90, 180, 270):
+        raise ValueError("not 0, 90, 180 or 270")
+    return value
+
+
 def _put_lines(lines: tuple[TextLine, ...]) -> list[list[Any]]:
     if len(lines) > MAX_LINES or sum(len(line.text.encode()) for line in lines) > MAX_TEXT_BYTES:
         raise ValueError(f"over {MAX_LINES} lines or {MAX_TEXT_BYTES} bytes of text")
@@ -151,3 +165,5 @@ PAGE: Final = integer(1, _MOST_U16)
 RATE: Final = integer(8000, 48000)
 FLAG: Final = same(_flag)
 FORMAT: Final = one_of(AudioFormat)
+PHOTO_DATA: Final = same(_photo_data)
+TURNED: Final = same(_turned)

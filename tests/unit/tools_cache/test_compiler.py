@@ -177,6 +177,7 @@ def test_the_shipped_tools_compile_and_are_these():
         "glasses:dismiss": ["DISPLAY"],
         "glasses:show_card": ["DISPLAY"],
         "glasses:show_image": ["DISPLAY", "DISPLAY"],
+        "glasses:take_photo": ["CAMERA"],
     }
     assert {n for n, t in tools.items() if t.open_to_cloud} == {
         "clock:now",

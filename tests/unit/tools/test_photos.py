@@ -1,0 +1,162 @@
+"""Photos of the glasses' camera: one at a time, and an honest word when none comes."""
+
+import asyncio
+import base64
+
+import pytest
+
+from edge.ports import GlassesAway, GlassesStatus
+from edge.runtime.bus import Bus
+from edge.runtime.events import GlassesLost
+from edge.tools import photos
+from edge.tools.context import Context
+from edge.tools.photos import MOST_BYTES, GlassesCamera
+from edge.tools.services import Services
+from firmware_bridge import catalog
+from firmware_bridge.capabilities import Capabilities, Origin
+from firmware_bridge.errors import CommandRefused, CommandTimeout
+from firmware_bridge.messages import Done, PhotoFailed, PhotoSize, PhotoTaken
+from tests.unit.tools.test_glasses_settings import CLOCK
+from tools_cache.api.tool import CallOrigin, ErrorCode, ToolCall, ToolFailure
+
+JPEG = b"\xff\xd8 a picture \xff\xd9"
+
+
+def record(key):
+    facts = catalog.find(key).capabilities
+    return Capabilities.of(key, facts, origin=Origin.CATALOGUE, now=0.0)
+
+
+class Glasses:
+    """Glasses that answer an order with what `answer` makes of it, or raise `fault`."""
+
+    def __init__(self, answer=None, *, model="mock:full", ready=True, fault=None):
+        self.answer, self.fault = answer, fault
+        self.state = GlassesStatus(ready=ready, capabilities=record(model))
+        self.ordered = []
+        self.give = None
+
+    def status(self):
+        return self.state
+
+    def receive_photos(self, take):
+        self.give = take
+
+    async def request(self, command, *, timeout_s):
+        self.ordered.append(command)
+        if self.fault is not None:
+            raise self.fault
+        if self.answer is not None:
+            asyncio.get_running_loop().call_soon(self.give, self.answer(command))
+        return Done()
+
+
+async def fails(camera, size="small"):
+    with pytest.raises(ToolFailure) as failed:
+        await camera.take(size)
+    return failed.value.error
+
+
+async def test_a_photo_arrives_for_its_order():
+    glasses = Glasses(lambda order: PhotoTaken(order.photo, JPEG, 270))
+    photo = await GlassesCamera(glasses, Bus()).take("large")
+    assert base64.b64decode(photo.image) == JPEG
+    assert (photo.size_bytes, photo.turned) == (len(JPEG), 270)
+    assert [order.size for order in glasses.ordered] == [PhotoSize.LARGE]
+
+
+async def test_a_photo_that_nobody_ordered_is_not_taken_for_the_one_that_was():
+    glasses = Glasses()
+    camera = GlassesCamera(glasses, Bus())
+    taking = asyncio.ensure_future(camera.take("small"))
+    await asyncio.sleep(0)
+    while not glasses.ordered:
+        await asyncio.sleep(0)
+    number = glasses.ordered[0].photo
+    glasses.give(PhotoTaken(0, b"of the wearer"))
+    glasses.give(PhotoTaken(number - 1, b"late"))
+    glasses.give(PhotoTaken(number, JPEG))
+    glasses.give(PhotoTaken(number, b"twice"))
+    assert base64.b64decode((await taking).image) == JPEG
+    glasses.give(PhotoTaken(number, b"after the end"))
+
+
+async def test_photos_are_taken_one_after_the_other():
+    glasses = Glasses()
+    camera = GlassesCamera(glasses, Bus())
+    both = [asyncio.ensure_future(camera.take("small")) for _ in range(2)]
+    for number in (1, 2):
+        while len(glasses.ordered) < number:
+            await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert len(glasses.ordered) == number
+        glasses.give(PhotoTaken(glasses.ordered[-1].photo, b"%d" % number))
+    taken = [base64.b64decode((await each).image) for each in both]
+    assert taken == [b"1", b"2"]
+
+
+async def test_glasses_without_a_camera_are_not_asked():
+    glasses = Glasses(model="mock:display")
+    assert (await fails(GlassesCamera(glasses, Bus()))).code is ErrorCode.UNSUPPORTED
+    assert glasses.ordered == []
+
+
+async def test_glasses_that_are_away_are_not_asked():
+    error = await fails(GlassesCamera(Glasses(ready=False), Bus()))
+    assert error.code is ErrorCode.SESSION_INACTIVE
+
+
+@pytest.mark.parametrize(
+    ("fault", "code"),
+    [
+        (GlassesAway("gone"), ErrorCode.SESSION_INACTIVE),
+        (CommandRefused("busy", "another"), ErrorCode.NOT_ACCEPTED),
+        (CommandRefused("unsupported", "no"), ErrorCode.UNSUPPORTED),
+        (CommandTimeout("no answer"), ErrorCode.TIMEOUT),
+    ],
+)
+async def test_an_order_that_is_not_taken_is_an_error_with_its_reason(fault, code):
+    assert (await fails(GlassesCamera(Glasses(fault=fault), Bus()))).code is code
+
+
+async def test_a_photo_that_failed_says_why():
+    glasses = Glasses(lambda order: PhotoFailed(order.photo, "2 of 40 packets were lost"))
+    error = await fails(GlassesCamera(glasses, Bus()))
+    assert error.code is ErrorCode.NOT_ACCEPTED
+    assert "2 of 40 packets" in error.message
+
+
+async def test_a_photo_too_large_for_a_result_says_what_to_do():
+    glasses = Glasses(lambda order: PhotoTaken(order.photo, bytes(MOST_BYTES + 1)))
+    error = await fails(GlassesCamera(glasses, Bus()))
+    assert error.suggestion == "Ask for a smaller size"
+
+
+async def test_glasses_that_go_away_end_the_wait_at_once():
+    glasses, bus = Glasses(), Bus()
+    taking = asyncio.ensure_future(fails(GlassesCamera(glasses, bus)))
+    while not glasses.ordered:
+        await asyncio.sleep(0)
+    bus.publish(GlassesLost("out of range"))
+    async with asyncio.timeout(5):
+        assert (await taking).code is ErrorCode.SESSION_INACTIVE
+
+
+async def test_a_photo_that_never_comes_ends_in_time(monkeypatch):
+    monkeypatch.setattr(photos, "ARRIVE_S", 0.01)
+    camera = GlassesCamera(Glasses(), Bus())
+    assert (await fails(camera)).code is ErrorCode.TIMEOUT
+    assert camera._coming is None
+
+
+async def test_no_other_tool_gets_the_camera():
+    camera = object()
+    services = Services(storage_for=None, alarms=None, clock=CLOCK, camera=lambda: camera)
+
+    def context(tool):
+        call = ToolCall(call_id="c1", tool=tool, args={}, origin=CallOrigin.CLI)
+        return Context(call, services, None)
+
+    assert context("glasses:take_photo").camera is camera
+    with pytest.raises(ToolFailure, match="asks the wearer"):
+        _ = context("spy:look").camera
