@@ -285,9 +285,11 @@ def test_packets_of_two_spoken_notes_are_not_mixed(pair):
 def test_a_spoken_note_without_end_is_stopped(pair):
     piece = bytes(240)
     for index in range(1, MAX_VOICE_NOTE_BYTES // 240 + 2):
-        head = b"\x1e\xfa\0\0\2\xff\xff" + index.to_bytes(2, "little") + b"\1"
+        head = b"\x1e\xfa\0\0\2\xff\x1f" + index.to_bytes(2, "little") + b"\1"
         pair.tell(R, head + piece)
     assert [violation.reason for violation in pair.refused] == ["oversized"]
+    pair.tell(R, b"\x1e\x0b\0\0\2\xff\xff\1\0\1" + b"a")
+    assert pair.refused[-1].reason == "bad_order", "so many packets has none"
 
 
 def test_a_note_that_is_not_there_is_refused(pair):
