@@ -128,6 +128,16 @@ def test_an_arm_that_was_away_gets_the_position_when_it_returns(pair):
     assert len(pair.shown[R]) == 2, "and it is shown once"
 
 
+def test_a_position_that_neither_arm_kept_does_not_come_back(pair):
+    pair.reply = lambda _side, command: Done() if command.preview else Failed("refused")
+    assert pair.ask(POSITION) == Failed("busy", "the left side refused")
+    pair.news(R, up=False)
+    pair.shown[R].clear()
+    pair.news(R, up=True)
+    pair.run(for_s=2 * PREVIEW_S)
+    assert pair.shown[R] == []
+
+
 def test_the_values_of_a_position_are_bounded():
     for height, depth in ((9, 5), (-1, 5), (4, 0), (4, 10)):
         with pytest.raises(ValueError, match=r"outside \d…\d"):
@@ -275,9 +285,11 @@ def test_packets_of_two_spoken_notes_are_not_mixed(pair):
 def test_a_spoken_note_without_end_is_stopped(pair):
     piece = bytes(240)
     for index in range(1, MAX_VOICE_NOTE_BYTES // 240 + 2):
-        head = b"\x1e\xfa\0\0\2\xff\xff" + index.to_bytes(2, "little") + b"\1"
+        head = b"\x1e\xfa\0\0\2\xff\x1f" + index.to_bytes(2, "little") + b"\1"
         pair.tell(R, head + piece)
     assert [violation.reason for violation in pair.refused] == ["oversized"]
+    pair.tell(R, b"\x1e\x0b\0\0\2\xff\xff\1\0\1" + b"a")
+    assert pair.refused[-1].reason == "bad_order", "so many packets has none"
 
 
 def test_a_note_that_is_not_there_is_refused(pair):

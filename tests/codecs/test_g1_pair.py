@@ -145,8 +145,9 @@ def test_one_arm_is_enough_where_they_disagree_about_a_setting(pair):
             SetDoubleTap(DoubleTap.NOTHING),
             "26 06 00 01 05 CA",
         ),  # §5: reply 26 06 00 seq sub C9/CA (WK)
+        (SetClock(0), "06 CA" + " 00" * 18),  # §3: CA refused, padded (ED, WK-cap)
     ],
-    ids=["dashboard", "settings"],
+    ids=["dashboard", "settings", "generic"],
 )
 def test_a_refusal_is_understood_where_its_answer_looks_different(pair, command, refusal):
     assert isinstance(pair.ask(command), Done)

@@ -15,8 +15,10 @@ from firmware_bridge.catalog import MODELS
 from firmware_bridge.codec import NEED_DATA, Codec, Role
 from firmware_bridge.errors import BridgeError, LinkLost, RemoteViolation
 from firmware_bridge.messages import (
+    App,
     AudioFormat,
     BatteryChanged,
+    CaseChanged,
     ClearPage,
     Done,
     Gesture,
@@ -27,14 +29,39 @@ from firmware_bridge.messages import (
     PhotoTaken,
     Ping,
     SetBrightness,
+    ShowNotification,
     ShowPage,
     StartMicrophone,
     StopMicrophone,
     TakePhoto,
     TextLine,
     Tile,
+    VoiceNote,
+    VoiceNoteFetched,
+    VoiceNotesChanged,
 )
 from firmware_bridge.models import Model
+from firmware_bridge.own_commands import (
+    CalendarEntry,
+    ClearNotification,
+    DashboardLayout,
+    DashboardPane,
+    EndNavigation,
+    FetchVoiceNote,
+    GetRunningApp,
+    Navigate,
+    SetCalendar,
+    SetDashboard,
+    SetDisplayPosition,
+    SetMap,
+    SetNote,
+    SetWeather,
+    ShowRoute,
+    ShowTranslation,
+    Sky,
+    StartTranslation,
+    Turn,
+)
 from firmware_bridge.packets import ChannelPacket, channel_of
 from firmware_bridge.sides import Side, SideNews, SidePacket
 
@@ -68,12 +95,31 @@ COMMANDS: Final = (
     TakePhoto(1),
     Ping(),
     StopMicrophone(1),
+    ShowNotification(App("a", "A"), "title", "text"),
+    ClearNotification(),
+    SetDisplayPosition(4, 5),
+    SetDashboard(DashboardLayout.DUAL, DashboardPane.MAP),
+    SetWeather(1_700_000_000, Sky.RAIN, -5),
+    SetCalendar((CalendarEntry("Tea", "16:00", "home"), CalendarEntry("Dinner" * 30))),
+    SetMap(),
+    SetMap(arrow=Tile(1, 2, 32, 32, 1, bytes(128))),
+    SetNote(2, "Milk", "2 l"),
+    FetchVoiceNote(1),
+    Navigate(Turn.LEFT, "High St", "50 m"),
+    ShowRoute(Tile(0, 0, 136, 136, 1, b"\x0f\xff" * 68 + bytes(16 * 136))),
+    EndNavigation(),
+    StartTranslation("en", "fr"),
+    ShowTranslation("Hello", "Bonjour"),
+    GetRunningApp(),
 )
 EVENTS: Final = (
     Gestured(Gesture.TAP),
     BatteryChanged(57),
     MicrophoneChunk(1, 0, (bytes(range(40)),)),
     PhotoTaken(1, bytes(range(256)) * 8),
+    CaseChanged(60, charging=True),
+    VoiceNotesChanged((VoiceNote(1, 5, 7), VoiceNote(2, 6, 8))),
+    VoiceNoteFetched(1, bytes(range(256)) * 4),
 )
 
 

@@ -187,7 +187,8 @@ async def test_glasses_are_changed_for_others_and_the_tools_follow(tmp_path, clo
             lambda: place.daemon.registry.snapshot().find("glasses:set").stale, "the stale mark"
         )
         assert (
-            "of the glasses' display, their silent mode, or the volume of the voice. "
+            "of the glasses' display, where its picture is, their silent mode, or the volume "
+            "of the voice. "
             "(judged by what the glasses last seen could do)"
         ) in await tools(place, capsys)
         said = [

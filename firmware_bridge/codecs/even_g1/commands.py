@@ -6,7 +6,14 @@ from typing import Final
 
 from firmware_bridge.codecs.even_g1 import notifications as notes, picture, text
 from firmware_bridge.codecs.even_g1.own_encoder import OwnEncoder
-from firmware_bridge.codecs.even_g1.requests import both, optional, step
+from firmware_bridge.codecs.even_g1.requests import (
+    RESULT_AT,
+    SETTING_AT,
+    both,
+    echoes,
+    optional,
+    step,
+)
 from firmware_bridge.codecs.even_g1.scheduler import (
     LaneKind,
     Order,
@@ -18,7 +25,6 @@ from firmware_bridge.codecs.even_g1.scheduler import (
 from firmware_bridge.codecs.even_g1.wire import (
     ACCEPTED,
     RATE,
-    REFUSED,
     STOCK,
     Dialect,
     Op,
@@ -121,11 +127,11 @@ class CommandEncoder:
             case SetClock(local_s, twelve_hour):
                 self._settings += 1
                 packet = dashboard_time(self._settings, local_s, dialect, twelve_hour=twelve_hour)
-                return both(step(packet, _clock_verdict))
+                return both(step(packet, echoes(packet, RESULT_AT, 0)))
             case SetDoubleTap(action):
                 self._settings += 1
                 packet = double_tap(_ACTIONS[action], self._settings, dialect)
-                return both(step(packet, _setting_verdict))
+                return both(step(packet, echoes(packet, SETTING_AT)))
             case SetDebugLog(on):
                 return both(optional(debug(dialect, on=on)))
             case AllowApps():
@@ -232,16 +238,6 @@ def crc_verdict(answer: bytes, crc: bytes) -> StepResult:
     if judged is StepResult.OTHER:
         return StepResult.TAKEN if len(answer) <= 4 else StepResult.REFUSED
     return judged
-
-
-def _clock_verdict(answer: bytes) -> StepResult:
-    """`06 len 00 seq sub cnt 00 idx 00 result`; result 00, or a shorter answer, is success."""
-    return StepResult.REFUSED if len(answer) > 9 and answer[9] else StepResult.TAKEN
-
-
-def _setting_verdict(answer: bytes) -> StepResult:
-    """`26 06 00 seq sub C9/CA`."""
-    return StepResult.REFUSED if answer[5:6] == bytes((REFUSED,)) else StepResult.TAKEN
 
 
 def _beat_verdict(answer: bytes) -> StepResult:

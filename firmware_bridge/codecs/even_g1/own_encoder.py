@@ -4,7 +4,13 @@ from collections.abc import Callable, Iterator
 from itertools import count
 
 from firmware_bridge.codecs.even_g1 import dashboard, navigation, quick_notes, translation
-from firmware_bridge.codecs.even_g1.requests import both, echoes, step
+from firmware_bridge.codecs.even_g1.requests import (
+    RESULT_AT,
+    SETTING_AT,
+    both,
+    echoes,
+    step,
+)
 from firmware_bridge.codecs.even_g1.scheduler import (
     LaneKind,
     Order,
@@ -35,10 +41,6 @@ from firmware_bridge.own_commands import (
     StartTranslation,
 )
 from firmware_bridge.sides import Side
-
-_RESULT_AT = 9
-"""Where answers to 06 and to notes have their result; 0 is success."""
-_SETTING_AT = 5
 
 
 class OwnEncoder:
@@ -77,7 +79,7 @@ class OwnEncoder:
             case SetNote():
                 number = next(self._of_op(Op.NOTE))
                 packet = quick_notes.written(command, number, max_packet)
-                return both(step(packet, echoes(packet, _RESULT_AT, 0)))
+                return both(step(packet, echoes(packet, RESULT_AT, 0)))
             case FetchVoiceNote():
                 packet = quick_notes.fetch(command, next(self._of_op(Op.NOTE)))
                 judge = (
@@ -91,7 +93,7 @@ class OwnEncoder:
         packet = position(
             next(self._of_op(Op.SETTINGS)), command.height, command.depth, preview=preview
         )
-        return both(step(packet, echoes(packet, _SETTING_AT)))
+        return both(step(packet, echoes(packet, SETTING_AT)))
 
     def left_navigation(self) -> None:
         """Something else is on the lens: the next turn begins navigation again."""
@@ -117,7 +119,7 @@ class OwnEncoder:
             case _:
                 assert isinstance(command, SetMap)
                 packets = dashboard.map_of(command, numbers, max_packet)
-        return both(*(step(packet, echoes(packet, _RESULT_AT, 0)) for packet in packets))
+        return both(*(step(packet, echoes(packet, RESULT_AT, 0)) for packet in packets))
 
     def _navigation(self, command: OwnCommand, max_packet: int) -> PairRequest:
         numbers = self._of_op(Op.NAVIGATION)

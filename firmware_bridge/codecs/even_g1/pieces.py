@@ -10,6 +10,8 @@ from firmware_bridge.errors import CommandRefused, RemoteViolation, Violation
 HEAD: Final = 9
 _MOST: Final = 255
 """Packets of one message: the hosts' counts have one byte, followed by a 0."""
+_MOST_JOINED: Final = 8192
+"""Packets of one message of the glasses: a spoken note has 250, with the smallest packets 6,000."""
 
 
 def cut(
@@ -35,6 +37,7 @@ class PieceJoiner:
     def __init__(self, limit: int) -> None:
         self._limit = limit
         self._count = 0
+        self._size = 0
         self._pieces: dict[int, bytes] = {}
 
     def add(self, packet: bytes) -> bytes | None:
@@ -46,17 +49,18 @@ class PieceJoiner:
 
     def piece(self, count: int, index: int, data: bytes) -> bytes | None:
         """Add one numbered piece. Raises `RemoteViolation`."""
-        if not 1 <= index <= count:
+        if not 1 <= index <= count <= _MOST_JOINED:
             raise RemoteViolation(Violation.BAD_ORDER, f"packet {index} of {count}")
         if index == 1 or count != self._count:
-            self._count, self._pieces = count, {}
+            self._count, self._size, self._pieces = count, 0, {}
+        self._size += len(data) - len(self._pieces.get(index, b""))
         self._pieces[index] = data
-        if sum(map(len, self._pieces.values())) > self._limit:
-            self._pieces = {}
+        if self._size > self._limit:
+            self._size, self._pieces = 0, {}
             raise RemoteViolation(Violation.OVERSIZED, f"more than {self._limit} bytes")
         if index < count:
             return None
-        pieces, self._pieces = self._pieces, {}
+        pieces, self._size, self._pieces = self._pieces, 0, {}
         if len(pieces) < count:
             raise RemoteViolation(Violation.BAD_ORDER, f"{len(pieces)} of {count} packets")
         return b"".join(pieces[at] for at in range(1, count + 1))

@@ -54,11 +54,10 @@ class PositionSetter:
         return gone
 
     def finished(self, request: PairRequest) -> None:
-        """Remember the arms that did not keep a position."""
-        if isinstance(request.about, Kept):
+        """Remember the arm that did not keep a position that the other kept."""
+        if isinstance(request.about, Kept) and End.TAKEN in request.ends.values():
             for side in Side:
-                taken = request.ends.get(side) is End.TAKEN
-                if taken:
+                if request.ends.get(side) is End.TAKEN:
                     self.missed.pop(side, None)
                 elif request.number:
                     self.missed[side] = request.about.command

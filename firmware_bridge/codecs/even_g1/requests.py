@@ -20,6 +20,10 @@ REFUSAL_REST_S: Final = 0.1
 """Seconds before a command that an arm refused is sent again."""
 INFO_S: Final = 0.6
 INFO_TRIES: Final = 2
+RESULT_AT: Final = 9
+"""Where answers to 06 and to notes have their result; 0 is success."""
+SETTING_AT: Final = 5
+"""Where answers to 26 have C9 or CA."""
 Judge = Callable[[bytes], StepResult]
 
 
