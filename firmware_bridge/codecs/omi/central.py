@@ -7,7 +7,7 @@ from typing import Final, Literal
 from firmware_bridge.capabilities import Scalar
 from firmware_bridge.codec import NEED_DATA, Incoming, _NeedData
 from firmware_bridge.codecs.omi.photo import PhotoJoiner
-from firmware_bridge.codecs.omi.sound import FrameJoiner
+from firmware_bridge.codecs.omi.sound import FrameJoiner, SampleWidth
 from firmware_bridge.codecs.omi.wire import (
     BUTTON,
     BUTTON_BYTES,
@@ -54,6 +54,8 @@ PHOTO_S: Final = 50.0
 """Longest wait for a photo: another may be on the way, and each takes a few seconds."""
 MAX_WAITING: Final = 64
 """Orders that may wait for the radio or for their answer."""
+_UNSURE: Final = SOUND[1]
+"""Sound whose samples may have 8 bits."""
 _TEXT_BYTES: Final = 64
 """Of a name or version."""
 _LAST: Final = "codec"
@@ -81,6 +83,7 @@ class OmiCodec:
         self._pressed_long = False
         self._stream: int | None = None
         self._frames = FrameJoiner()
+        self._width = SampleWidth()
         self._photos = PhotoJoiner()
         self._ordered: int | None = None
         """A photo that was asked for and has not arrived."""
@@ -127,10 +130,15 @@ class OmiCodec:
     def _hear(self, packet: bytes, _now: float) -> None:
         if self._stream is None or self._form is None:
             return  # it was still in the air when the microphone went off
-        frame = self._frames.add(packet, self._max_packet)
-        if frame is None or (self._form.format is AudioFormat.PCM16 and len(frame[1]) % 2):
+        found = self._frames.add(packet, self._max_packet)
+        if found is None:
+            return
+        index, frame = found
+        if self._form == _UNSURE:
+            frame = self._width.widen(frame)
+        if self._form.format is AudioFormat.PCM16 and len(frame) % 2:
             return  # half a sample: bytes are missing, and the others are in the wrong place
-        self._emit(MicrophoneChunk(self._stream, frame[0], (frame[1],)))
+        self._emit(MicrophoneChunk(self._stream, index, (frame,)))
 
     def _see(self, packet: bytes, now: float) -> None:
         begins = self._photos.begins(packet)

@@ -193,7 +193,8 @@ MODELS: Final = (
         *_PHOTO_QUIRKS,
         Quirk(
             "codec-1-width",
-            "the firmware sends samples of 16 bits at 8 kHz; a document says 8 bits in one place",
+            "the firmware sends samples of 16 bits at 8 kHz, a document says 8 bits in one place: "
+            "the sound itself shows it",
         ),
         Quirk(
             "sound-gaps",

@@ -1,6 +1,7 @@
 """Sound packets of an Omi ↔ whole frames."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Final
 
 from firmware_bridge.codecs.omi.wire import SOUND_HEAD, Dialect
@@ -8,6 +9,10 @@ from firmware_bridge.errors import RemoteViolation, Violation
 from firmware_bridge.messages import MAX_CHUNK_BYTES
 from firmware_bridge.packets import serial_distance
 
+_RANDOM: Final = 40.0
+"""Roughness above which nothing can be told of bytes."""
+_SURE: Final = 5
+"""Blocks that must look like 8 bits before they are taken for it."""
 _FAR_BACK: Final = 64
 """A number so far back is no late packet: the glasses count from the beginning again."""
 
@@ -73,6 +78,40 @@ class FrameJoiner:
         if not lost:
             self._span = serial_distance(self._last, self._first) + 1
         return self._index, bytes(frame)
+
+
+class SampleWidth:
+    """Finds out whether the samples of codec 1 have 16 bits, as the firmware has it, or 8, as one
+    document says, and returns 16 bits.
+
+    Of 16 bits the high bytes are much smoother than the low ones; of 8 bits all are alike.
+    """
+
+    def __init__(self) -> None:
+        self._narrow = 0
+        """Blocks in a row that look like 8 bits."""
+        self._decided = False
+
+    def widen(self, block: bytes) -> bytes:
+        """Return a block of samples with 16 bits."""
+        if not self._decided:
+            self._look_at(block)
+        if self._narrow < _SURE:
+            return block
+        return b"".join((sample - 128 << 8).to_bytes(2, "little", signed=True) for sample in block)
+
+    def _look_at(self, block: bytes) -> None:
+        low, high = _roughness(block[::2]), _roughness(block[1::2])
+        if not 0 < low < _RANDOM:
+            return  # silence, or too loud to tell
+        self._narrow = self._narrow + 1 if 2 * high >= low else 0
+        self._decided = self._narrow in (0, _SURE)
+
+
+def _roughness(data: bytes) -> float:
+    """Return the mean step from byte to byte, the shorter way round: 64 for random bytes."""
+    steps = [min(a - b & 0xFF, b - a & 0xFF) for a, b in pairwise(data)]
+    return sum(steps) / max(1, len(steps))
 
 
 class FrameCutter:

@@ -1,5 +1,8 @@
 """What Omi, OMI Glass and OpenGlass lose on the air, send twice or late, and what nobody sends."""
 
+import math
+import random
+from array import array
 from itertools import product
 
 import pytest
@@ -10,7 +13,7 @@ from firmware_bridge.catalog import find
 from firmware_bridge.codecs.omi.central import MAX_WAITING, PHOTO_PAUSE_S, PHOTO_S
 from firmware_bridge.codecs.omi.peripheral import DIALECTS
 from firmware_bridge.codecs.omi.photo import MAX_BYTES
-from firmware_bridge.codecs.omi.sound import FrameJoiner
+from firmware_bridge.codecs.omi.sound import FrameJoiner, SampleWidth
 from firmware_bridge.errors import CommandRefused, RemoteViolation, Violation
 from firmware_bridge.messages import (
     MAX_CHUNK_BYTES,
@@ -280,6 +283,57 @@ def test_a_frame_is_bounded():
     found = joiner.add(b"\x51\0\0next", 203)
     assert found is not None
     assert found[1] == b"new"
+
+
+# ------------------------------------------------------------------ the width of samples
+
+
+def tone(
+    amplitude: float, hertz: float = 440.0, noise: float = 0.0, blocks: int = 20
+) -> list[bytes]:
+    """Blocks of 10 ms at 8 kHz, 16 bits, as OpenGlass shifts them."""
+    source = random.Random(1)
+    samples = [
+        round(amplitude * math.sin(2 * math.pi * hertz * n / 8000) + source.gauss(0, noise))
+        for n in range(80 * blocks)
+    ]
+    pcm = array("h", [max(-8192, min(8191, sample)) << 2 for sample in samples]).tobytes()
+    return [pcm[at : at + 160] for at in range(0, len(pcm), 160)]
+
+
+def narrow(blocks: list[bytes]) -> list[bytes]:
+    """The same with 8 bits."""
+    return [bytes((sample >> 8) + 128 for sample in array("h", block)) for block in blocks]
+
+
+SOUNDS = {
+    "silence": tone(0),
+    "quiet noise": tone(0, noise=10),
+    "a quiet tone": tone(20),
+    "speech": tone(3000, noise=50),
+    "a deep tone": tone(4000, 60),
+    "a high tone": tone(4000, 3000),
+    "the loudest noise": tone(0, noise=6000),
+}
+
+
+@pytest.mark.parametrize("name", SOUNDS)
+def test_sound_of_16_bits_stays_as_it_is(name):
+    pair = listening(Pair("openglass"))
+    for index, block in enumerate([*SOUNDS[name], b"end."]):
+        pair.event(MicrophoneChunk(0, index, (block,)))
+    assert [frame for _index, frame in pair.sound()] == SOUNDS[name]
+
+
+@pytest.mark.parametrize("name", ["a quiet tone", "speech", "a deep tone"])
+def test_sound_of_8_bits_is_recognised_and_widened(name):
+    width = SampleWidth()
+    wide = tone(400, noise=50) if name == "a quiet tone" else SOUNDS[name]
+    heard = [width.widen(block) for block in [bytes([128] * 80), *narrow(wide)]]
+    assert [len(block) for block in heard] == [80] * 5 + [160] * 16
+    for block, sent in zip(heard[5:], wide[4:], strict=True):
+        assert array("h", block).tolist() == [v >> 8 << 8 for v in array("h", sent)]
+    assert width.widen(wide[0]) != wide[0], "decided for good"
 
 
 # ------------------------------------------------------------------ anything

@@ -148,6 +148,12 @@ async def test_sound_is_heard_in_every_codec(codec, tmp_path):
         assert loudness(await spoken(glasses, codec)) > 2000
 
 
+async def test_sound_of_8_bits_is_heard_like_that_of_16(tmp_path):
+    async with wearing("openglass", tmp_path, "codec-1-width=8", speed=1.0) as glasses:
+        pcm = await spoken(glasses, 1, seconds=1.0)
+        assert 2000 < loudness(pcm[16000:]) < 8000
+
+
 async def test_the_microphone_is_on_while_it_is_wanted(tmp_path):
     async with wearing("openglass", tmp_path) as glasses:
         assert not glasses.mock.glasses.microphone.open
