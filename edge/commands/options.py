@@ -248,7 +248,12 @@ def _events(verb: argparse.ArgumentParser) -> None:
 def _record(verb: argparse.ArgumentParser) -> None:
     _socket(verb)
     _add(verb, "file FILE", "where the recording is written; it must not exist yet")
-    _add(verb, "--seconds N", "end after this long (default: Ctrl-C ends it)", type=_seconds)
+    _add(
+        verb,
+        "--seconds N",
+        "end so long after the glasses connected (default: at Ctrl-C)",
+        type=_seconds,
+    )
     _flag(verb, "--sound", "leave the sound of the microphone and of the loudspeaker in")
     _flag(verb, "--photos", "leave photos in")
     _flag(verb, "--yes", "do not ask; you know that the texts of all pages are in it")

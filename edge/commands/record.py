@@ -14,6 +14,7 @@ def record(args: Namespace, screen: Screen) -> int:
     recorder.start()
     screen.note("recording; Ctrl-C ends it and writes the file")
     try:
+        recorder.connect()
         recorder.collect(args.seconds or math.inf)
     except KeyboardInterrupt:
         screen.note("")

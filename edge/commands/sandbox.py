@@ -115,9 +115,9 @@ def _replayed(args: Namespace) -> tuple[Any, str]:
 
 def _report_replay(replay: Any, screen: Screen) -> None:
     """Say what was asked of a recording that it does not know."""
-    if replay is None:
+    report = None if replay is None else replay.report
+    if report is None or not (report.known or report.nearest or report.unanswered):
         return
-    report = replay.report
     if screen.as_json:
         screen.json(report.to_json(), lines=True)
         return

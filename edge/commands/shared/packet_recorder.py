@@ -21,6 +21,8 @@ QUIET_S: Final = 60.0
 """The stream says something every 15 s."""
 MAX_QUEUED: Final = 65536
 LOOK_S: Final = 0.2
+CONNECT_S: Final = 90.0
+"""Real glasses take seconds to be found again, and more after they were used by a phone."""
 ANSWER_S: Final = 120.0
 PERSONAL: Final = (
     "A recording has every packet between glassd and the glasses. That includes the texts of all "
@@ -62,6 +64,15 @@ class PacketRecorder:
             self._refused = error
         finally:
             self._over.set()
+
+    def connect(self) -> None:
+        """Wait for the new connection. Raise `UserError` if there is none in time."""
+        end = time.monotonic() + CONNECT_S
+        while not self.maker.model and not self.ended and time.monotonic() < end:
+            self.collect(LOOK_S)
+        if not self.maker.model:
+            problem = f"no glasses connected within {CONNECT_S:g} s; nothing was recorded"
+            raise UserError("NO_GLASSES", problem, "see: glassd status")
 
     def collect(self, seconds: float) -> None:
         """Collect for so long (0: what is there), or until it ended. Raise `UserError` if it never
