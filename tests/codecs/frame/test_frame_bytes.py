@@ -310,6 +310,19 @@ def test_a_page_that_is_being_drawn_is_finished_first():
     assert isinstance(pair.answer(second), Done)
 
 
+def test_a_page_does_not_wait_for_a_large_picture():
+    pair = greeted()
+    large = ShowPage("p", tiles=(Tile(0, 0, 640, 400, 1, b"\xff" * 32_000),))
+    first = pair.central.send(large, pair.now)
+    pair.run(for_s=0.5)
+    before = pair.now
+    assert pair.ask(PAGE) == Done(drawn=10)
+    assert pair.now - before < 1.0
+    assert pair.answer(first) == Failed("interrupted", "a newer page replaced it")
+    assert pair.shown[-1].lines == PAGE.lines
+    assert pair.shown[-1].tiles == (), "what was drawn of the picture is shown and gone"
+
+
 def test_a_changed_row_sends_the_whole_page():
     pair = greeted()
     pair.ask(PAGE)
