@@ -294,6 +294,8 @@ def test_the_daemon_reads_nothing_of_what_only_some_tools_ask_for():
         "firmware_bridge.codecs.reference.codec",
         "firmware_bridge.codecs.even_g1.central",
         "firmware_bridge.codecs.even_g1.peripheral",
+        "firmware_bridge.codecs.frame.central",
+        "firmware_bridge.codecs.frame.peripheral",
     ]
     code = f"import sys, edge.daemon.app; print([m for m in {late!r} if m in sys.modules])"
     ran = printed(code)
