@@ -9,7 +9,6 @@ from typing import Final
 
 from msgspec import Struct
 
-from firmware_bridge.codecs.frame import sdk
 from firmware_bridge.codecs.frame.wire import (
     LINE_HEIGHT,
     MAX_MESSAGE,
@@ -117,8 +116,6 @@ class FrameDevice:
         if found := _CLOSE.fullmatch(text):
             self.end_file()
             return [self.value(found[1])]
-        if (printed := sdk.run(self, text)) is not None:
-            return printed
         if found := _REQUIRE.fullmatch(text):
             return self._require(found[1])
         if found := _PRINT.fullmatch(text):

@@ -14,6 +14,10 @@ ACKNOWLEDGED_S: Final = 5.0
 MAX_JOBS: Final = 64
 """Commands that may wait; beyond it the caller does not wait for answers."""
 
+HURRY_BYTES: Final = 2048
+"""What is left of a page that a newer one does not wait for: about 0.25 s."""
+_REPLACED: Final = Failed("interrupted", "a newer page replaced it")
+
 Message = tuple[int, bytes]
 
 
@@ -33,15 +37,22 @@ class Job:
     answer: From | None = None
     is_page: bool = False
     heard: bytes | None = None
-    refusal: str | None = None
+    failure: Failed | None = None
     begun: bool = False
 
     def size(self) -> int:
         return sum(len(payload) for _, payload in self.messages)
 
+    def fail(self, why: Failed) -> None:
+        """Leave out what is still to be sent, but the last message of a page."""
+        if self.failure is None:
+            self.failure = why
+        last = [self.messages[-1]] if self.is_page and self.messages else []
+        self.messages = deque(last)
+
     def reply(self) -> Reply:
-        if self.refusal is not None:
-            return Failed("bad_message", self.refusal)
+        if self.failure is not None:
+            return self.failure
         return Done() if self.judge is None else self.judge(self.heard)
 
 
@@ -61,13 +72,18 @@ class JobQueue:
         return len(self._jobs) >= MAX_JOBS
 
     def add(self, job: Job) -> None:
-        """Queue a job; a page replaces those that wait. Raises `LocalMisuse` if too many wait."""
+        """Queue a job; a page replaces those that wait, and the rest of one that takes long. Raises
+        `LocalMisuse` if too many wait.
+        """
         if self.full:
             raise LocalMisuse(f"{MAX_JOBS} commands are under way: wait for their answers")
         if job.is_page:
-            for old in [old for old in self._jobs if old.is_page and not old.begun]:
-                self._jobs.remove(old)
-                self._ended(old, Failed("interrupted", "a newer page replaced it"))
+            for old in [old for old in self._jobs if old.is_page]:
+                if not old.begun:
+                    self._jobs.remove(old)
+                    self._ended(old, _REPLACED)
+                elif old.size() > HURRY_BYTES:
+                    old.fail(_REPLACED)
         self._jobs.append(job)
 
     def due(self) -> float | None:
@@ -100,9 +116,7 @@ class JobQueue:
         job = self._jobs[0]
         if problem is not None:
             self._next = None
-            job.refusal = problem if job.refusal is None else job.refusal
-            last = [job.messages[-1]] if job.is_page and job.messages else []
-            job.messages = deque(last)
+            job.fail(Failed("bad_message", problem))
         if self._next is None and not job.messages:
             self._jobs.popleft()
             self._ended(job, job.reply())

@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Final, Literal
 
 from firmware_bridge.codec import NEED_DATA, Incoming, _NeedData
+from firmware_bridge.codecs.frame import sdk
 from firmware_bridge.codecs.frame.device import FIRMWARE, FrameDevice
 from firmware_bridge.codecs.frame.photo import CAPTURES
 from firmware_bridge.codecs.frame.picture import tile_of
-from firmware_bridge.codecs.frame.sdk import LONG_DATA, LONG_DATA_END
 from firmware_bridge.codecs.frame.wire import (
     BAD_PHOTO,
     BREAK,
@@ -129,7 +129,8 @@ class FramePeripheral:
         return min(due, default=None)
 
     def _prompt(self, text: str) -> None:
-        for line in self.device.run(text):
+        printed = sdk.run(self.device, text)
+        for line in self.device.run(text) if printed is None else printed:
             self._print(line)
         if self.device.wants_show:
             self.device.wants_show = False
@@ -323,8 +324,8 @@ class FramePeripheral:
             case PhotoTaken(jpeg=jpeg):
                 room = self._max_packet - 2
                 parts = [jpeg[at : at + room] for at in range(0, len(jpeg), room)]
-                self._out += [bytes((DATA, LONG_DATA)) + part for part in parts]
-                self._out.append(bytes((DATA, LONG_DATA_END)) + str(len(parts)).encode())
+                self._out += [bytes((DATA, sdk.LONG_DATA)) + part for part in parts]
+                self._out.append(bytes((DATA, sdk.LONG_DATA_END)) + str(len(parts)).encode())
             case Gestured(gesture) if self.device.taps:
                 self._tap(From.SDK_TAP, gesture, now)
 

@@ -6,12 +6,10 @@ text, photos and taps have their effect.
 
 import re
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from firmware_bridge.codecs.frame.device import FrameDevice
 from firmware_bridge.codecs.frame.wire import Capture
-
-if TYPE_CHECKING:
-    from firmware_bridge.codecs.frame.device import FrameDevice
 
 QUALITIES: Final = ("VERY_LOW", "LOW", "MEDIUM", "HIGH", "VERY_HIGH")
 LONG_DATA: Final = 0x01
@@ -20,7 +18,7 @@ _PRINTED: Final = re.compile(r"(.*?);?print\(([^;]*)\)", re.DOTALL)
 _DEFINED: Final = re.compile(r"function (\w+)\(")
 
 
-def run(device: "FrameDevice", text: str) -> list[str] | None:
+def run(device: FrameDevice, text: str) -> list[str] | None:
     """Run a text; return what is printed, or None if it is none of the SDK's."""
     if found := re.fullmatch(r"print\((\w+) ~= nil\)", text):
         return ["true" if found[1] in device.functions else "false"]
@@ -42,26 +40,26 @@ def run(device: "FrameDevice", text: str) -> list[str] | None:
     return None
 
 
-def _open(device: "FrameDevice", found: re.Match[str]) -> str:
+def _open(device: FrameDevice, found: re.Match[str]) -> str:
     return device.begin_file(found[1])
 
 
-def _receive(device: "FrameDevice", found: re.Match[str]) -> str:
+def _receive(device: FrameDevice, found: re.Match[str]) -> str:
     device.stores_data = found[1] != "nil"
     return ""
 
 
-def _close(device: "FrameDevice", _found: re.Match[str]) -> str:
+def _close(device: FrameDevice, _found: re.Match[str]) -> str:
     device.end_file()
     return ""
 
 
-def _remove(device: "FrameDevice", found: re.Match[str]) -> str:
+def _remove(device: FrameDevice, found: re.Match[str]) -> str:
     removed = device.files.pop(found[1], None)
     return "" if removed is not None else device.error("remove", "cannot remove file")
 
 
-def _require(device: "FrameDevice", found: re.Match[str]) -> str:
+def _require(device: FrameDevice, found: re.Match[str]) -> str:
     source = device.files.get(f"{found[1]}.lua")
     if source is None:
         return device.error("require", f"module '{found[1]}' not found")
@@ -69,19 +67,19 @@ def _require(device: "FrameDevice", found: re.Match[str]) -> str:
     return ""
 
 
-def _photo(device: "FrameDevice", found: re.Match[str]) -> str:
+def _photo(device: FrameDevice, found: re.Match[str]) -> str:
     if found[1] not in QUALITIES or not 100 <= int(found[2]) <= 720:
         return device.error("cameraCaptureAndSend", "bad argument")
     device.photo = Capture(QUALITIES.index(found[1]), int(found[2]), int(found[3]))
     return ""
 
 
-def _taps(device: "FrameDevice", found: re.Match[str]) -> str:
+def _taps(device: FrameDevice, found: re.Match[str]) -> str:
     device.taps = "\\x04" in found[1]
     return ""
 
 
-def _nothing(_device: "FrameDevice", _found: re.Match[str]) -> str:
+def _nothing(_device: FrameDevice, _found: re.Match[str]) -> str:
     return ""
 
 

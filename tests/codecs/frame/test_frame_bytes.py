@@ -6,7 +6,7 @@ from hypothesis import given, settings, strategies as st
 from firmware_bridge.codecs.frame import wire
 from firmware_bridge.codecs.frame.jobs import MAX_JOBS
 from firmware_bridge.codecs.frame.picture import PAGE_BYTES, STRIP_BYTES, sprites_of, tile_of
-from firmware_bridge.codecs.frame.program import FILE, START, program
+from firmware_bridge.codecs.frame.program import FILE, START, Program, program
 from firmware_bridge.errors import CommandRefused, LocalMisuse, LostReason, RemoteViolation
 from firmware_bridge.messages import (
     AudioFormat,
@@ -310,6 +310,19 @@ def test_a_page_that_is_being_drawn_is_finished_first():
     assert isinstance(pair.answer(second), Done)
 
 
+def test_a_page_does_not_wait_for_a_large_picture():
+    pair = greeted()
+    large = ShowPage("p", tiles=(Tile(0, 0, 640, 400, 1, b"\xff" * 32_000),))
+    first = pair.central.send(large, pair.now)
+    pair.run(for_s=0.5)
+    before = pair.now
+    assert pair.ask(PAGE) == Done(drawn=10)
+    assert pair.now - before < 1.0
+    assert pair.answer(first) == Failed("interrupted", "a newer page replaced it")
+    assert pair.shown[-1].lines == PAGE.lines
+    assert pair.shown[-1].tiles == (), "what was drawn of the picture is shown and gone"
+
+
 def test_a_changed_row_sends_the_whole_page():
     pair = greeted()
     pair.ask(PAGE)
@@ -452,6 +465,14 @@ def test_a_file_stored_in_part_is_uploaded_again():
     pair = greeted(device)
     assert pair.central.startup.uploaded
     assert device.files[FILE] == program().text
+
+
+def test_another_program_than_was_uploaded_ends_the_connection():
+    pair = FramePair(app=Program(program().text, "00000000"))
+    pair.run(for_s=60)
+    assert pair.lost.reason is LostReason.PROTOCOL
+    assert f"was uploaded: {program().build}" in str(pair.lost)
+    assert pair.device.uploads == 1
 
 
 def test_glasses_without_space_end_the_connection():

@@ -9,6 +9,7 @@ import logging
 from contextlib import asynccontextmanager
 
 import pytest
+from msgspec.structs import replace
 
 from edge.core.backoff import Backoff
 from edge.core.recovery import DOUBT_S, LeftToSystemd, Wake
@@ -179,6 +180,21 @@ async def test_glasses_become_ready_with_merged_capabilities_of_known_origin(tmp
         assert report["display.lines"]["value"] == 4
         assert report["display.lines"]["origin"] == "configured"
         assert report["display.width"]["origin"] == "firmware"
+
+
+async def test_the_greeting_may_take_as_long_as_the_model_says(tmp_path):
+    story = Story(tmp_path)
+
+    async def silent(_sighting):
+        ours, theirs = loopback_pair(max_packet=244)
+        story.finder.ends.append(theirs)
+        return FoundGlasses(ours, replace(MODEL, hello_s=0.2))
+
+    story.finder.connect = silent
+    async with story.running():
+        async with asyncio.timeout(4):
+            told = await story.until("link.state", state="RESTING")
+        assert "Hello: no answer in 0.2 s" in told["reason"]
 
 
 async def test_commands_reach_the_lens_and_refusals_come_back_as_what_they_are(tmp_path):
