@@ -204,6 +204,7 @@ class MentraLiveCodec:
         if isinstance(message, AudioChunk):
             self._audio.speak(message, now, self._max_packet)
             return 0
+        self._outbox.check_room()
         number = self._number + 1
         match message:
             case Hello():

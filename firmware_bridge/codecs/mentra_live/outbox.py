@@ -19,7 +19,9 @@ PART_S: Final = 0.05
 TRIES: Final = 4
 """The first and three repetitions, each waiting a second longer (M26)."""
 MAX_FRAMES: Final = 256
-"""Frames that may wait: some 40 s of writing."""
+"""Frames that may wait: some 40 s of writing. What the glasses make us say is dropped beyond it."""
+RESERVE: Final = 32
+"""Frames kept free for that: a command must find so much room."""
 
 
 class _Pending(Struct):
@@ -44,17 +46,21 @@ class Outbox:
         self._free_at = 0.0
         self._last_mid = 0
 
+    def check_room(self) -> None:
+        """Raise `LocalMisuse` if too much waits for another command."""
+        if len(self._waiting) > MAX_FRAMES - RESERVE:
+            raise LocalMisuse(f"{len(self._waiting)} messages wait for the glasses already")
+
     def put(self, message: Json, now: float, *, wake: bool = False, about: int = 0) -> int:
         """Queue a message; return its `mId`, or 0 if no acknowledgement is expected.
 
         Glasses ignore an `mId` that they had within the last 10 s, so numbers go on with time, also
-        over a reconnection. Raises `LocalMisuse` if too many messages wait.
+        over a reconnection.
         """
         mid = self._last_mid = max(self._last_mid + 1, int(now * 1000) + 1)
         numbered = {**message, "mId": mid} if self.acknowledges else message
         frames = [json_frame(part, "little") for part in parts(numbered, mid, wake=wake)]
-        self._queue(frames, mid if self.acknowledges else 0)
-        if not self.acknowledges:
+        if not self._queue(frames, mid if self.acknowledges else 0) or not self.acknowledges:
             return 0
         self._pending[mid] = _Pending(frames, about)
         return mid
@@ -73,11 +79,12 @@ class Outbox:
         """Return whether a frame was not written yet."""
         return any(each == frame for each, _ in self._waiting)
 
-    def _queue(self, frames: list[bytes], mid: int) -> None:
+    def _queue(self, frames: list[bytes], mid: int) -> bool:
         if len(self._waiting) + len(frames) > MAX_FRAMES:
-            raise LocalMisuse(f"{len(self._waiting)} messages wait for the glasses already")
+            return False
         self._waiting += [(frame, 0) for frame in frames[:-1]]
         self._waiting.append((frames[-1], mid))
+        return True
 
     def acknowledged(self, mid: int) -> int:
         """The glasses have a message; return the command it is about, 0 if none or unknown."""
@@ -116,8 +123,8 @@ class Outbox:
             if pending.tries >= TRIES:
                 self.given_up.append(self._pending.pop(mid).about)
                 continue
-            pending.tries, pending.due = pending.tries + 1, None
-            self._queue(pending.frames, mid)
+            queued = self._queue(pending.frames, mid)
+            pending.tries, pending.due = pending.tries + 1, None if queued else now + ACK_S
 
     @property
     def size(self) -> int:

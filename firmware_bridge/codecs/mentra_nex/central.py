@@ -55,7 +55,9 @@ ANSWER_S: Final = 5.0
 BEAT_S: Final = 1800.0
 """Seconds after which the microphone is switched on again (M26)."""
 MAX_WAITING: Final = 2048
-"""Packets that may wait: eight pictures."""
+"""Packets that may wait: eight pictures. What the glasses make us say is dropped beyond it."""
+RESERVE: Final = 640
+"""Packets kept free for that, and for a picture: a command must find so much room."""
 _BATTERY: Final = encode({ToGlasses.BATTERY: b""})
 
 
@@ -83,7 +85,7 @@ class MentraNexCodec:
         self._probe_at: float | None = None
         self._learn_by: float | None = None
         self._firmware = ""
-        self._waiting: deque[tuple[int, float]] = deque()
+        self._waiting: deque[tuple[int, float]] = deque(maxlen=MAX_WAITING)
         """Commands whose battery answer is due, and when they were sent."""
         self._page: ShowPage | None = None
         self._picture: PictureOrder | None = None
@@ -191,6 +193,8 @@ class MentraNexCodec:
 
     def send(self, message: Command | Event | Reply, now: float, *, re: int | None = None) -> int:  # noqa: ARG002 - the contract's
         """Start a command. Raises `CommandRefused`, and `LocalMisuse` if too many wait."""
+        if len(self._out) > MAX_WAITING - RESERVE:
+            raise LocalMisuse(f"{len(self._out)} packets wait for the glasses already")
         number = self._number + 1
         match message:
             case Hello():
@@ -232,9 +236,8 @@ class MentraNexCodec:
         self._queue(self._framed(message))
 
     def _queue(self, some: list[bytes]) -> None:
-        if len(self._out) + len(some) > MAX_WAITING:
-            raise LocalMisuse(f"{len(self._out)} packets wait for the glasses already")
-        self._out += some
+        if len(self._out) + len(some) <= MAX_WAITING:
+            self._out += some
 
     def packets_to_send(self, now: float) -> list[bytes]:
         """Return the next packet, unless the last was written a moment ago."""

@@ -294,3 +294,15 @@ def test_a_photo_survives_a_central_that_was_confused():
     pair.raw(b"##1\x00\x10garbage", "files")
     pair.run(for_s=60.0)
     assert PhotoTaken(1, JPEG) in pair.events()
+
+
+def test_a_flood_of_messages_to_acknowledge_is_survived():
+    pair = Pair()
+    pair.greet()
+    pair.heard.clear()
+    for mid in range(1, 3000):
+        pair.tell({"type": "button_press", "pressType": "short", "mId": mid})
+    assert len(pair.events()) == 2999
+    assert pair.central.backlog() < 64 * 1024
+    pair.run(for_s=60.0)
+    assert pair.ask(Ping()) is not None

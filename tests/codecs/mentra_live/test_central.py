@@ -170,6 +170,7 @@ def test_an_order_whose_acknowledgement_is_lost_is_repeated_and_done_once(pair):
     assert pair.now - begun == pytest.approx(2.0, abs=0.2)
     assert pair.types().count("take_photo") == 2
     assert len([c for c in pair.done if isinstance(c, TakePhoto)]) == 1
+    assert pair.events() == [], "the repeated order is not refused as a second one"
 
 
 def test_an_order_that_is_never_acknowledged_fails_after_four_times(pair):

@@ -194,6 +194,15 @@ def test_a_photo_of_which_packets_never_come_fails_and_says_so(pair):
     assert photos(pair)[-1] == PhotoTaken(2, JPEG)
 
 
+def test_a_packet_that_is_lost_every_time_ends_the_photo():
+    """The whole file comes again and again, but always without the same packet."""
+    pair = ready(dialect=Dialect(selective=False))
+    pair.air = lambda _way, p: [] if b"\x00\xdd\x00\x05" in p[:9] else [p]
+    pair.ask(TakePhoto(1))
+    assert photos(pair) == [PhotoFailed(1, "1 of 24 packets of the picture never came")]
+    assert pair.types().count("request_missing_packets") == 8
+
+
 def test_late_packets_of_a_photo_that_was_given_up_are_nothing(pair):
     pair.raw(FilePacket(Kind.PHOTO, 0, 400, "I000000001", b"\xff\xd8\xff").pack(), "files")
     assert (pair.events(), pair.refused) == ([], [])

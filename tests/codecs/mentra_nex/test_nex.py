@@ -380,6 +380,14 @@ def test_invalid_packets_are_violations(pair, wire):
     assert pair.ask(Ping()) == Done()
 
 
+def test_a_flood_of_pings_is_survived(pair):
+    for _ in range(5000):
+        pair.tell("02 7a 04 0a 02 70 31")
+    assert pair.central.backlog() <= 4 * 2048
+    pair.run(for_s=60.0)
+    assert pair.ask(Ping()) == Done()
+
+
 @settings(max_examples=50, deadline=None)
 @given(
     st.lists(

@@ -27,10 +27,11 @@ async def test_the_recogniser_is_named_with_its_languages(sandbox):
     assert (finding.mark, finding.said) == (Mark.OK, "moonshine: en")
 
 
-async def test_for_a_g1_the_missing_codec_is_named(sandbox, monkeypatch):
+@pytest.mark.parametrize("model", ["even_g1", "mentra_live", "mentra_nex"])
+async def test_for_glasses_that_send_lc3_the_missing_codec_is_named(sandbox, monkeypatch, model):
     monkeypatch.setattr(lc3, "_NAMES", ("liblc3-that-is-not-there.so",))
     assert (await sandbox.sees("microphone")).mark is Mark.OK, "other glasses do not need it"
-    configure(sandbox, 'allow = true\n[glasses]\nmodel = "even_g1"')
+    configure(sandbox, f'allow = true\n[glasses]\nmodel = "{model}"')
     finding = await sandbox.sees("microphone")
     assert (finding.mark, finding.said) == (Mark.WARN, lc3.why_not())
     assert "apt-get install liblc3-0" in finding.fix.text

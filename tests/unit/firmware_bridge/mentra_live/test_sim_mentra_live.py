@@ -34,7 +34,6 @@ from firmware_bridge.sim.faults import parse_fault
 from firmware_bridge.sim.mentra_live.glasses import more_follow
 from firmware_bridge.sim.mentra_live.quirks import QUIRKS, dialect
 from firmware_bridge.sim.quirks import QuirkError
-from tests.scenarios.world import until
 from tests.system import needs
 from tests.unit.firmware_bridge.sim_helpers import DEADLINE_S, loudness, worn
 
@@ -110,17 +109,6 @@ async def test_a_photo_arrives_over_a_link_that_loses_packets(tmp_path, every):
         [taken] = await glasses.heard(PhotoTaken, PhotoFailed)
         assert isinstance(taken, PhotoTaken)
         Image.open(BytesIO(taken.jpeg)).load()
-
-
-async def test_a_photo_that_is_sent_again_as_a_whole_arrives_too(tmp_path):
-    async with live(tmp_path, "missing-packets=all") as glasses:
-        await glasses.inject("lose-acks:5")
-        await glasses.ask(TakePhoto(1, PhotoSize.SMALL))
-        order = glasses.driver._codec._photo
-        await until(lambda: order._rounds, "packets are missing")
-        await glasses.inject("lose-acks:0")
-        [taken] = await glasses.heard(PhotoTaken, PhotoFailed)
-        assert isinstance(taken, PhotoTaken)
 
 
 async def test_a_broken_camera_is_said(glasses):
