@@ -8,8 +8,6 @@ import os
 import sys
 from typing import Any
 
-import uvloop
-
 from edge.mcp.client import frames
 from edge.mcp.client.models import CallFault, McpServer, Outcome, ServerNews, ServerProgress, fault
 from edge.mcp.client.server import McpServerClient
@@ -142,5 +140,4 @@ def main() -> None:
     inward, outward = claim_stdio()
     logging.basicConfig(stream=sys.stderr, level=logging.ERROR, format="%(name)s: %(message)s")
     logging.getLogger("edge").setLevel(logging.DEBUG)
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        runner.run(_run(inward, outward))
+    asyncio.run(_run(inward, outward))
