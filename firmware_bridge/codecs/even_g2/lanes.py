@@ -22,7 +22,7 @@ from firmware_bridge.codecs.even_g2.wire import (
     Sid,
     cut,
 )
-from firmware_bridge.errors import CommandRefused
+from firmware_bridge.errors import CommandRefused, RemoteViolation
 from firmware_bridge.messages import Failed, Reply
 from firmware_bridge.packets import MIN_PACKET, ChannelPacket
 from firmware_bridge.protobuf import Message, encode
@@ -192,6 +192,9 @@ class Lane:
             return False
         except CommandRefused as refused:
             self._ended(task, _failure(refused))
+            return False
+        except RemoteViolation as violation:
+            self._ended(task, Failed("busy", f"an answer cannot be read: {violation.detail}"))
             return False
         task.begun, task.answer = True, None
         if isinstance(wanted, Rest):
