@@ -23,7 +23,7 @@ from firmware_bridge.codecs.even_g2.wire import (
     cut,
 )
 from firmware_bridge.errors import CommandRefused, RemoteViolation
-from firmware_bridge.messages import Failed, Reply
+from firmware_bridge.messages import Done, Failed, Reply
 from firmware_bridge.packets import MIN_PACKET, ChannelPacket
 from firmware_bridge.protobuf import Message, encode
 
@@ -305,6 +305,16 @@ class Lane:
 def ask(fields: Mapping[int, Any], sid: int = Sid.HUB, **options: Any) -> Exchange:
     """Return a request with a protobuf message."""
     return Exchange(sid, fields, **options)
+
+
+def once(exchange: Exchange) -> Flow:
+    """One request whose answer, of whatever contents, is success."""
+    answer = yield exchange
+    if answer is None:
+        return None
+    if answer.result:
+        return Failed("busy", f"the glasses refused it with result {answer.result}")
+    return Done()
 
 
 def _failure(refused: CommandRefused) -> Failed:

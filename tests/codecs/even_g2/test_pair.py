@@ -565,8 +565,10 @@ def test_a_returning_arm_gets_page_and_microphone_again():
     pair.news(R, up=False)
     assert pair.ask(page("Ho")) == Failed("busy", "the right side is away")
     pair.shown.clear()
+    pair.said[R].clear()
     pair.news(R, up=True)
     pair.run(for_s=4.0)
+    assert pair.commands()[0] == Cmd.CREATE, "nothing is left of the page there"
     assert pair.shown[0].lines == (TextLine(0, "Ho"),)
     assert StartMicrophone(0, AudioFormat.LC3, 16000) in pair.shown
     assert [event for event in pair.events() if isinstance(event, SideChanged)] == [
