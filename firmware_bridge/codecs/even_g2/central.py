@@ -15,7 +15,7 @@ from firmware_bridge.codec import NEED_DATA, Incoming, _NeedData
 from firmware_bridge.codecs.even_g2 import PAGE_BYTES, SOUND, config, files, hub
 from firmware_bridge.codecs.even_g2.events import EventDecoder
 from firmware_bridge.codecs.even_g2.hub import Code
-from firmware_bridge.codecs.even_g2.lanes import ANSWER_S, Exchange, Flow, Lane, Task, ask
+from firmware_bridge.codecs.even_g2.lanes import ANSWER_S, Flow, Lane, Task, ask, once
 from firmware_bridge.codecs.even_g2.pages import HubPage
 from firmware_bridge.codecs.even_g2.picture import pictures
 from firmware_bridge.codecs.even_g2.sound import PAUSE_S, SoundStream
@@ -30,7 +30,6 @@ from firmware_bridge.messages import (
     Event,
     ExitToDashboard,
     Failed,
-    GlassesInfo,
     Hello,
     Hiding,
     PageClosed,
@@ -131,7 +130,7 @@ class EvenG2Codec:
         if self._stream is None:
             if now - self._silenced_at >= PAUSE_S:
                 self._silenced_at = now
-                self._own(_once(ask(hub.audio(on=False))))
+                self._own(once(ask(hub.audio(on=False))))
         elif self._stream.is_open:
             chunk = self._stream.receive(side, data, now)
             if chunk is not None:
@@ -164,7 +163,7 @@ class EvenG2Codec:
             return
         self._up.add(side)
         lane.sent_at = lane.heard_at = now
-        lane.add(Task(self._greet(side)))
+        lane.add(Task(config.greet(side, self._settings_of(side), self._dialect)))
         if side is Side.RIGHT:
             self._restore()
         if not self._met:
@@ -172,14 +171,9 @@ class EvenG2Codec:
         while self._held:
             self._begin(self._held.popleft())
 
-    def _greet(self, side: Side) -> Flow:
-        """Begin a session with an arm. Nothing of it is needed for what follows."""
-        if self._dialect.auth:
-            yield config.auth()
-        for exchange in config.start(self._dialect) if side is Side.RIGHT else ():
-            _ = yield exchange  # a list takes no answers, so no `yield from`
-        yield from self._ask_settings(side)
-        return None
+    def _settings_of(self, side: Side) -> Callable[[Message], None]:
+        """Return what reports the settings that an arm answers with."""
+        return lambda answer: self._tell(*self._events.settings(side, answer))
 
     def _restore(self) -> None:
         """Restore page and microphone on the right arm: it lost both."""
@@ -232,9 +226,9 @@ class EvenG2Codec:
         """Return how a command is carried out. Raises `CommandRefused`."""
         match command:
             case Hello():
-                return self._hello()
+                return config.hello()
             case Ping():
-                return _once(config.heartbeat())
+                return once(config.heartbeat())
             case ShowPage():
                 return self._draw(command)
             case ClearPage():
@@ -246,10 +240,10 @@ class EvenG2Codec:
                     raise CommandRefused("unsupported", f"{form}; the microphone speaks lc3")
                 return self._listen()
             case StopMicrophone():
-                return _once(ask(hub.audio(on=False)))
+                return once(ask(hub.audio(on=False)))
             case AllowApps() | ShowNotification():
                 return files.send(command)
-        return _once(config.setting(command))
+        return once(config.setting(command))
 
     def _draw(self, page: ShowPage) -> Flow:
         """Return the flow that shows a page. Raises `CommandRefused` if it is too large."""
@@ -304,20 +298,6 @@ class EvenG2Codec:
 
     # -------------------------------------------------------------- flows
 
-    def _hello(self) -> Flow:
-        answer = yield config.query()
-        if answer is None:
-            return None
-        body = answer.message.message(config.QUERY_BODY)
-        versions = [body.text(at)[:32] for at in (5, 6)]
-        return GlassesInfo("G2", " / ".join(dict.fromkeys(filter(None, versions))), "", {}, {})
-
-    def _ask_settings(self, side: Side) -> Flow:
-        answer = yield config.query()
-        if answer is not None:
-            self._tell(*self._events.settings(side, answer.message))
-        return None
-
     def _listen(self) -> Flow:
         """Switch the microphone on; it needs a page."""
         failed = yield from self._hub.ensure()
@@ -360,11 +340,11 @@ class EvenG2Codec:
             lane.timer(now)
             if now >= self._beat_due(side):
                 self._beat_at[side] = now
-                lane.add(Task(_once(config.heartbeat())), urgent=True)
+                lane.add(Task(once(config.heartbeat())), urgent=True)
         if self._battery_at is not None and now >= self._battery_at:
             self._battery_at = now + BATTERY_EVERY_S
             for side in self._up:
-                self._lanes[side].add(Task(self._ask_settings(side)))
+                self._lanes[side].add(Task(config.look(self._settings_of(side))))
         if self._probe_at is not None and now >= self._probe_at:
             self._probe_at = None
             self._own(self._look_for_page())
@@ -385,7 +365,7 @@ class EvenG2Codec:
         if self._hub.alive and now >= self._hub_beat_at:
             self._hub_beat_at = now + self._dialect.hub_beat_s
             beat = replace(ask(hub.beat(self._dialect)), timeout_s=ANSWER_S, tries=1)
-            self._own(_once(beat), urgent=True)
+            self._own(once(beat), urgent=True)
 
     def _own(self, flow: Flow, *, urgent: bool = False) -> None:
         if Side.RIGHT in self._up:
@@ -418,13 +398,3 @@ class EvenG2Codec:
             case SetBrightness(level, auto):
                 return self._events.hides(Hiding.DARK, level == 0 and not auto)
         return []
-
-
-def _once(exchange: Exchange) -> Flow:
-    """One request whose answer, of whatever contents, is success."""
-    answer = yield exchange
-    if answer is None:
-        return None
-    if answer.result:
-        return Failed("busy", f"the glasses refused it with result {answer.result}")
-    return Done()

@@ -1,18 +1,21 @@
 """Messages of the services beside pages: session start, heartbeat, settings, clock."""
 
+from collections.abc import Callable
 from typing import Any, Final
 
-from firmware_bridge.codecs.even_g2.lanes import Exchange, ask
+from firmware_bridge.codecs.even_g2.lanes import Exchange, Flow, ask
 from firmware_bridge.codecs.even_g2.wire import ANSWER, STOCK, Dialect, Sid
 from firmware_bridge.errors import CommandRefused
 from firmware_bridge.messages import (
     Command,
+    GlassesInfo,
     SetBrightness,
     SetClock,
     SetHeadUpAngle,
     SetSilentMode,
     SetWearDetection,
 )
+from firmware_bridge.protobuf import Message
 from firmware_bridge.sides import Side
 
 AUTH: Final = 4
@@ -91,5 +94,32 @@ def _set(field: int, body: dict[int, Any]) -> Exchange:
     return ask({1: SET, SET_BODY: {field: body}}, Sid.SETTINGS)
 
 
-def away(side: Side) -> CommandRefused:
-    return CommandRefused("busy", f"the {side} side is away")
+# ------------------------------------------------------------------ flows
+
+
+def greet(side: Side, report: Callable[[Message], None], dialect: Dialect = STOCK) -> Flow:
+    """Begin a session with an arm. Nothing of it is needed for what follows."""
+    if dialect.auth:
+        yield auth()
+    for exchange in start(dialect) if side is Side.RIGHT else ():
+        _ = yield exchange  # a list takes no answers, so no `yield from`
+    yield from look(report)
+    return None
+
+
+def look(report: Callable[[Message], None]) -> Flow:
+    """Ask for the settings, and report the answer."""
+    answer = yield query()
+    if answer is not None:
+        report(answer.message)
+    return None
+
+
+def hello() -> Flow:
+    """Ask an arm who it is: the firmware of both arms."""
+    answer = yield query()
+    if answer is None:
+        return None
+    body = answer.message.message(QUERY_BODY)
+    versions = [body.text(at)[:32] for at in (5, 6)]
+    return GlassesInfo("G2", " / ".join(dict.fromkeys(filter(None, versions))), "", {}, {})

@@ -22,8 +22,8 @@ from firmware_bridge.codecs.even_g2.wire import (
     Sid,
     cut,
 )
-from firmware_bridge.errors import CommandRefused
-from firmware_bridge.messages import Failed, Reply
+from firmware_bridge.errors import CommandRefused, RemoteViolation
+from firmware_bridge.messages import Done, Failed, Reply
 from firmware_bridge.packets import MIN_PACKET, ChannelPacket
 from firmware_bridge.protobuf import Message, encode
 
@@ -193,6 +193,9 @@ class Lane:
         except CommandRefused as refused:
             self._ended(task, _failure(refused))
             return False
+        except RemoteViolation as violation:
+            self._ended(task, Failed("busy", f"an answer cannot be read: {violation.detail}"))
+            return False
         task.begun, task.answer = True, None
         if isinstance(wanted, Rest):
             self._resting, self._due = task, now + wanted.seconds
@@ -302,6 +305,16 @@ class Lane:
 def ask(fields: Mapping[int, Any], sid: int = Sid.HUB, **options: Any) -> Exchange:
     """Return a request with a protobuf message."""
     return Exchange(sid, fields, **options)
+
+
+def once(exchange: Exchange) -> Flow:
+    """One request whose answer, of whatever contents, is success."""
+    answer = yield exchange
+    if answer is None:
+        return None
+    if answer.result:
+        return Failed("busy", f"the glasses refused it with result {answer.result}")
+    return Done()
 
 
 def _failure(refused: CommandRefused) -> Failed:

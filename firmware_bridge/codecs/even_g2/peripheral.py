@@ -5,13 +5,13 @@ Turns packets into messages and answers queries; the other arm, radio and lens a
 
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from msgspec import Struct
 
 from firmware_bridge.codec import NEED_DATA, Incoming, _NeedData
 from firmware_bridge.codecs.even_g2 import FILE, FILE_ANSWER, SOUND, config
+from firmware_bridge.codecs.even_g2.answers import ArmFacts, setting, settings
 from firmware_bridge.codecs.even_g2.events import SOURCES
 from firmware_bridge.codecs.even_g2.files import FileIn
 from firmware_bridge.codecs.even_g2.hub import BODY, Cmd, Code, HubEvent
@@ -54,11 +54,7 @@ from firmware_bridge.messages import (
     MicrophoneChunk,
     PageClosed,
     Reply,
-    SetBrightness,
     SetClock,
-    SetHeadUpAngle,
-    SetSilentMode,
-    SetWearDetection,
     StartMicrophone,
     StopMicrophone,
     WornChanged,
@@ -84,23 +80,6 @@ _GESTURES: Final = {
     Gesture.BUTTON_LONG: HubEvent.LONG_PRESS,
 }
 _SOURCE_OF: Final = {side: number for number, side in SOURCES.items()}
-
-
-@dataclass(slots=True)
-class ArmFacts:
-    """State an arm reports."""
-
-    battery: int = 87
-    charging: bool = False
-    worn: bool = True
-    silent: bool = False
-    wear_detection: bool = True
-    brightness: int = 35
-    auto_brightness: bool = False
-    angle: int = 30
-    firmware: str = "2.2.20"
-    serial: str = "S211GABB090499"
-    case: dict[int, int] = field(default_factory=lambda: {1: 90, 2: 0, 3: 0, 4: 0})
 
 
 class Variant(Struct, frozen=True):
@@ -243,30 +222,12 @@ class EvenG2Arm:
                 self._command(SetClock(local_s), lambda _ok: self._say(Sid.CONFIG, answer))
 
     def _settings(self, cmd: int, magic: int, message: Message) -> None:
-        flag, facts = self._variant.settings_flag, self.facts
+        flag = self._variant.settings_flag
         if cmd == config.QUERY:
-            self._say(
-                Sid.SETTINGS,
-                {
-                    1: cmd,
-                    2: magic,
-                    config.QUERY_BODY: {
-                        1: 1,
-                        2: facts.brightness,
-                        5: facts.firmware,
-                        6: facts.firmware,
-                        8: facts.angle,
-                        10: int(facts.wear_detection),
-                        12: facts.battery,
-                        13: int(facts.charging),
-                        14: int(facts.silent),
-                        18: int(facts.auto_brightness),
-                    },
-                },
-                flag=flag,
-            )
+            body = settings(self.facts)
+            self._say(Sid.SETTINGS, {1: cmd, 2: magic, config.QUERY_BODY: body}, flag=flag)
         elif cmd == config.SET and self.side is Side.RIGHT:
-            command = self._setting(message.message(config.SET_BODY))
+            command = setting(message.message(config.SET_BODY), self.facts)
             answer = {1: cmd, 2: magic, config.SET_BODY: {}}
             if command is None:
                 self._say(Sid.SETTINGS, answer, flag=flag)
@@ -275,26 +236,6 @@ class EvenG2Arm:
                     command,
                     lambda ok: self._say(Sid.SETTINGS, answer, flag=flag if ok else _FAIL << 1),
                 )
-
-    def _setting(self, body: Message) -> Command | None:
-        """Return the command of a setting, None for one without effect here."""
-        facts = self.facts
-        if config.BRIGHTNESS in body:
-            inner = body.message(config.BRIGHTNESS)
-            facts.auto_brightness = bool(inner.integer(1))
-            facts.brightness = min(100, inner.integer(2))
-            return SetBrightness(facts.brightness, facts.auto_brightness)
-        if config.HEAD_UP in body:
-            command = SetHeadUpAngle(body.message(config.HEAD_UP).integer(2))
-            facts.angle = command.degrees
-            return command
-        if config.WEAR in body:
-            facts.wear_detection = bool(body.message(config.WEAR).integer(1))
-            return SetWearDetection(facts.wear_detection)
-        if config.SILENT in body:
-            facts.silent = bool(body.message(config.SILENT).integer(1))
-            return SetSilentMode(facts.silent)
-        return None
 
     def _file(self, sid: int, payload: bytes) -> None:
         if sid == Sid.FILE_DATA:

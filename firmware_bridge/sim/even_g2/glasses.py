@@ -8,7 +8,8 @@ from bumble.core import AdvertisingData
 
 from firmware_bridge import lc3
 from firmware_bridge.codecs.even_g2 import name_of
-from firmware_bridge.codecs.even_g2.peripheral import STREAM, ArmFacts, EvenG2Arm
+from firmware_bridge.codecs.even_g2.answers import ArmFacts
+from firmware_bridge.codecs.even_g2.peripheral import STREAM, EvenG2Arm
 from firmware_bridge.codecs.even_g2.wire import (
     HEAD,
     LC3_FRAME_BYTES,

@@ -12,9 +12,10 @@ from firmware_bridge.codecs.even_g2 import (
     hub,
     name_of,
 )
+from firmware_bridge.codecs.even_g2.answers import ArmFacts
 from firmware_bridge.codecs.even_g2.files import FileIn
 from firmware_bridge.codecs.even_g2.hub import Code, Rect
-from firmware_bridge.codecs.even_g2.peripheral import ArmFacts, EvenG2Arm, Variant
+from firmware_bridge.codecs.even_g2.peripheral import EvenG2Arm, Variant
 from firmware_bridge.codecs.even_g2.wire import (
     Cut,
     Dialect,

@@ -10,7 +10,7 @@ from firmware_bridge.codecs.even_g2.conflicts import OTHERS
 from firmware_bridge.codecs.even_g2.hub import Cmd
 from firmware_bridge.codecs.even_g2.model import CONFLICTS
 from firmware_bridge.codecs.even_g2.peripheral import PAGE_S, Variant
-from firmware_bridge.codecs.even_g2.wire import PACE_S, Dialect
+from firmware_bridge.codecs.even_g2.wire import PACE_S, Dialect, Kind, cut
 from firmware_bridge.errors import CommandRefused, LocalMisuse, LostReason
 from firmware_bridge.messages import (
     AllowApps,
@@ -45,6 +45,7 @@ from firmware_bridge.messages import (
     UpdatePage,
 )
 from firmware_bridge.packets import channel_of
+from firmware_bridge.protobuf import encode
 from tests.codecs.even_g2.pair import L, Pair, R, page
 
 LIT = Tile(100, 50, 40, 30, 1, b"\xff" * 150)
@@ -564,8 +565,10 @@ def test_a_returning_arm_gets_page_and_microphone_again():
     pair.news(R, up=False)
     assert pair.ask(page("Ho")) == Failed("busy", "the right side is away")
     pair.shown.clear()
+    pair.said[R].clear()
     pair.news(R, up=True)
     pair.run(for_s=4.0)
+    assert pair.commands()[0] == Cmd.CREATE, "nothing is left of the page there"
     assert pair.shown[0].lines == (TextLine(0, "Ho"),)
     assert StartMicrophone(0, AudioFormat.LC3, 16000) in pair.shown
     assert [event for event in pair.events() if isinstance(event, SideChanged)] == [
@@ -647,6 +650,34 @@ def test_late_answers_of_a_repeated_message_count():
     pair.tell(R, *held)
     pair.run(for_s=0.001)
     assert pair.answer(number) == Done()
+
+
+def test_an_answer_to_another_request_is_ignored():
+    pair = Pair().ready()
+    pair.air = mute(0x09)
+    number = pair.send(SetBrightness(5))
+    pair.run(for_s=0.1)
+    asked = pair.messages(sid=0x09)[-1].integer(2)
+    for magic in (asked + 1, 0, asked):
+        assert pair.answer(number) is None
+        wire = encode({1: 1, 2: magic, 3: {}}, zeros=False)
+        pair.tell(R, *cut(wire, Kind.GLASSES, magic, 0x09, 0, max_packet=244))
+        pair.run(for_s=0.001)
+    assert pair.answer(number) == Done()
+
+
+def test_an_answer_that_cannot_be_read_harms_nothing():
+    pair = Pair().ready()
+    pair.air = mute(0xE0)
+    number = pair.send(page("Hi"))
+    pair.run(for_s=0.1)
+    magic = pair.messages()[-1].integer(2)
+    wire = encode({1: 1, 2: magic, 4: b"\x0a\xff"}, zeros=False)
+    pair.tell(R, *cut(wire, Kind.GLASSES, 77, 0xE0, 0, max_packet=244))
+    pair.run(for_s=0.1)
+    assert isinstance(pair.answer(number), Failed)
+    pair.air = lambda _side, _way, packet: [packet]
+    assert pair.ask(page("Ho")) == Done()
 
 
 # ------------------------------------------------------------------ conflicts
