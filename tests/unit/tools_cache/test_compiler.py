@@ -172,7 +172,7 @@ def test_the_shipped_tools_compile_and_are_these():
         "glasses:captions": ["DISPLAY", "MICROPHONE"],
         "glasses:clear": ["DISPLAY"],
         "glasses:say": ["SPEAKER"],
-        "glasses:set": ["DISPLAY", "DISPLAY"],
+        "glasses:set": ["DISPLAY", "DISPLAY", "DISPLAY"],
         "glasses:notify": ["DISPLAY"],
         "glasses:dismiss": ["DISPLAY"],
         "glasses:show_card": ["DISPLAY"],
