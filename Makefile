@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --con
 TOOLS  := $(shell find tools_cache -type f \( -path "tools_cache/tools/*" -o -path "tools_cache/prompt_texts/*" -o -name "*.py" \) -not -path "*/__pycache__/*" 2>/dev/null)
 REGISTRY := tools_cache/tool_registry.json
 
-.PHONY: demo test all-tests test-all test-python vm-test lint types bench lens-sheet hear-sheet conformance soak chaos chaos-tests chaos-slice story-tests registry mosquitto dovecot liblc3 install uninstall wheels deb deb-test clean
+.PHONY: demo test all-tests test-all test-python vm-test lint types bench lens-sheet hear-sheet fuzz conformance soak chaos chaos-tests chaos-slice story-tests registry mosquitto dovecot liblc3 install uninstall wheels deb deb-test clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -66,6 +66,9 @@ hear-sheet: $(VENV)/.dev $(REGISTRY)  ## how many of 100 spoken sentences become
 
 soak: $(VENV)/.dev $(REGISTRY) mosquitto  ## an hour of mixed load; says what grows (ARGS="--seconds 300" for less)
 	@$(BIN)/python -m benchmarks.soak --out soak-out $(ARGS)
+
+fuzz: $(VENV)/.dev $(REGISTRY)  ## 1,000,000 changed packets for the codec of every model, in both roles (ARGS="--packets 10000 --only even")
+	@$(BIN)/python -m tests.fuzz $(ARGS)
 
 chaos: $(VENV)/.dev $(REGISTRY) mosquitto  ## 300 kills and 5,000 calls, judged by strangers; 300 kills under heavy load; then 1,000 faults of the link
 	@$(BIN)/python -m tests.chaos --kills 310 --calls 5200 --heavy 300 --links 1000 $(ARGS)

@@ -1,0 +1,1 @@
+"""Changed packets for every codec: `make fuzz`."""
