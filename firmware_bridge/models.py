@@ -29,8 +29,8 @@ class Channel(Struct, frozen=True):
     """A characteristic beside rx and tx: how packets name it, its UUIDs (as in `Gatt`), its use.
 
     A central subscribes to it (`notify`), writes it (`write`), reads it once when it connects
-    (`first`), or whenever the codec asks (`read`). With `optional` it may be missing. With
-    `on_request` it is subscribed only while the codec wants it: `packets.SUBSCRIBE` and
+    (`first`), or whenever the codec asks (`read`). `optional`: it may be missing, or refuse.
+    `on_request`: it is subscribed only while the codec wants it, and `packets.SUBSCRIBE` and
     `UNSUBSCRIBE` are sent to it instead of values.
     """
 
@@ -48,7 +48,8 @@ class Channel(Struct, frozen=True):
 class Gatt(Struct, frozen=True):
     """GATT UUIDs of a family: lower case, 128 bit.
 
-    `rx` takes packets of the central and `tx` notifies; "" for families where only `channels` do.
+    `rx` takes packets of the central and `tx` notifies; "" for families where only `channels` do,
+    of which the first is not optional.
     `info` is None for families without it. The codec of glasses with `channels` exchanges
     `ChannelPacket`s.
     """

@@ -135,6 +135,14 @@ class BleTransport:
     async def _open_channel(self, channel: Channel) -> None:
         if channel.optional and self._client.services.get_characteristic(channel.uuid) is None:
             return
+        try:
+            await self._begin_channel(channel)
+        except Exception as error:  # as in _listen
+            if not channel.optional or self._lost is not None:
+                raise
+            log.debug("%s: no %s: %s", self.address, channel.name, classify(error, "opening it"))
+
+    async def _begin_channel(self, channel: Channel) -> None:
         self._channels[channel.name] = self._characteristic(channel.uuid)
         if channel.first:
             await self._read(channel.name)

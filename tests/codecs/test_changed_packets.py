@@ -21,7 +21,7 @@ def test_changed_packets_do_no_harm(target):
 
 @pytest.mark.parametrize("target", targets(), ids=lambda target: target.name)
 def test_the_packets_come_from_a_real_conversation(target):
-    assert len(conversation(target)) > 5
+    assert len(conversation(target)) >= 3
 
 
 class Careless:

@@ -30,6 +30,7 @@ from firmware_bridge.messages import (
     Ping,
     SetBrightness,
     ShowNotification,
+    SetClock,
     ShowPage,
     StartMicrophone,
     StopMicrophone,
@@ -111,7 +112,10 @@ COMMANDS: Final = (
     StartTranslation("en", "fr"),
     ShowTranslation("Hello", "Bonjour"),
     GetRunningApp(),
+    SetClock(1_800_000_000),
 )
+VALUES: Final = {"codec": b"\x15", "battery": b"\x57", "features": b"\xff" * 4, "clock": bytes(4)}
+"""What channels have when they are read; others have a text."""
 EVENTS: Final = (
     Gestured(Gesture.TAP),
     BatteryChanged(57),
@@ -245,7 +249,7 @@ def conversation(target: Target) -> list[Any]:
                 with suppress(BridgeError, ValueError):
                     arm.send(command, now)
         for step in range(20):
-            _exchange(central, arms, now + step * STEP_S, to_arms, to_central)
+            _exchange(model, central, arms, now + step * STEP_S, to_arms, to_central)
     return (to_central if target.role is Role.CENTRAL else to_arms) or [b"\x00"]
 
 
@@ -253,6 +257,7 @@ COMMAND_KINDS: Final = tuple({type(command) for command in COMMANDS})
 
 
 def _exchange(
+    model: Model,
     central: Codec[Any],
     arms: dict[Side | None, Codec[Any]],
     now: float,
@@ -263,6 +268,10 @@ def _exchange(
         central.handle_timer(now)
     for packet in central.packets_to_send(now):
         if isinstance(packet, SideNews):
+            continue
+        if (value := _value(model, channel_of(_bytes(packet)))) is not None:
+            to_central.append(value)
+            central.receive_packet(value, now)
             continue
         side, data = (
             (packet.side, packet.data) if isinstance(packet, SidePacket) else (None, packet)
@@ -285,6 +294,14 @@ def _exchange(
         pass
 
 
+def _value(model: Model, name: str) -> ChannelPacket | None:
+    """Return the value of a channel, if a packet to it reads it: glasses' codecs never see that."""
+    for channel in model.gatt.channels:
+        if channel.name == name and not (channel.write or channel.on_request):
+            return ChannelPacket(VALUES.get(name, b"a text"), name)
+    return None
+
+
 def _answer(arm: Codec[Any], now: float) -> None:
     """Answer what an arm was asked, as simulated glasses do."""
     while (incoming := arm.next_event()) is not NEED_DATA:
@@ -301,7 +318,11 @@ def _opened(target: Target, now: float) -> Codec[Any]:
         for side in _sides(target.model):
             if side is not None:
                 codec.receive_packet(SideNews(side, up=True), now)
-        for command in (COMMANDS[0], StartMicrophone(1, AudioFormat.LC3), TakePhoto(1)):
+        for channel in target.model.gatt.channels:
+            if channel.first:
+                codec.receive_packet(_value(target.model, channel.name), now)
+        microphones = (StartMicrophone(1, form) for form in (AudioFormat.LC3, AudioFormat.OPUS))
+        for command in (COMMANDS[0], *microphones, TakePhoto(1)):
             with suppress(BridgeError, ValueError):
                 codec.send(command, now)
     return codec

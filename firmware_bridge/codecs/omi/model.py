@@ -29,12 +29,14 @@ _BUTTON: Final = "23ba7924-0000-1000-7450-346eac492e92"
 INFORMATION: Final = assigned(0x180A)
 BATTERY: Final = assigned(0x180F)
 
-_SOUND: Final = (
-    Channel("battery", BATTERY, assigned(0x2A19), notify=True, read=True, first=True),
+_COMMON: Final = (
+    Channel("audio", MAIN, _uuid(0x0001), notify=True, on_request=True),
     Channel("model", INFORMATION, assigned(0x2A24), first=True, optional=True),
     Channel("firmware", INFORMATION, assigned(0x2A26), first=True, optional=True),
     Channel("serial", INFORMATION, assigned(0x2A25), first=True, optional=True),
-    Channel("audio", MAIN, _uuid(0x0001), notify=True, on_request=True),
+    Channel(
+        "battery", BATTERY, assigned(0x2A19), notify=True, read=True, first=True, optional=True
+    ),
 )
 _CODEC: Final = Channel("codec", MAIN, _uuid(0x0002), read=True, first=True)
 """The last of each model: when it is known, all else is."""
@@ -98,6 +100,11 @@ _QUIRKS: Final = (
         "a document can be read as one number for all packets of a frame, the firmware counts "
         "packets: both are understood",
     ),
+    Quirk(
+        "battery-hidden",
+        "BlueZ keeps the battery service to itself unless it runs without its battery plugin: "
+        "then the charge is not known",
+    ),
     Quirk("no-frame-end", "the end of a frame of sound is not marked: it is over at the next one"),
     Quirk(
         "piece-length",
@@ -129,7 +136,7 @@ def _model(
     return Model(
         key=key,
         title=title,
-        gatt=Gatt(MAIN, "", "", channels=(*_SOUND, *channels, _CODEC)),
+        gatt=Gatt(MAIN, "", "", channels=(*_COMMON, *channels, _CODEC)),
         codec=partial(_codec, key),
         recognises=_omi if key == "omi" else partial(_named, title),
         firmware_models=() if key == "omi" else (title,),

@@ -9,8 +9,9 @@ from firmware_bridge.errors import RemoteViolation, Violation
 from firmware_bridge.messages import MAX_CHUNK_BYTES
 from firmware_bridge.packets import serial_distance
 
+_SILENT: Final = 2.0
 _RANDOM: Final = 40.0
-"""Roughness above which nothing can be told of bytes."""
+"""Roughness of bytes below and above which nothing can be told of them."""
 _SURE: Final = 5
 """Blocks that must look like 8 bits before they are taken for it."""
 _FAR_BACK: Final = 64
@@ -89,7 +90,7 @@ class SampleWidth:
 
     def __init__(self) -> None:
         self._narrow = 0
-        """Blocks in a row that look like 8 bits."""
+        """Blocks that look like 8 bits."""
         self._decided = False
 
     def widen(self, block: bytes) -> bytes:
@@ -102,10 +103,13 @@ class SampleWidth:
 
     def _look_at(self, block: bytes) -> None:
         low, high = _roughness(block[::2]), _roughness(block[1::2])
-        if not 0 < low < _RANDOM:
-            return  # silence, or too loud to tell
-        self._narrow = self._narrow + 1 if 2 * high >= low else 0
-        self._decided = self._narrow in (0, _SURE)
+        if low < _SILENT:
+            return
+        if 2 * high < low:
+            self._narrow, self._decided = 0, True
+        elif low < _RANDOM:  # else it is too loud to tell
+            self._narrow += 1
+            self._decided = self._narrow == _SURE
 
 
 def _roughness(data: bytes) -> float:

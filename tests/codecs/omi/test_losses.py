@@ -309,6 +309,10 @@ def narrow(blocks: list[bytes]) -> list[bytes]:
 SOUNDS = {
     "silence": tone(0),
     "quiet noise": tone(0, noise=10),
+    "noise of the lowest bit": [
+        bytes(byte for bit in random.Random(n).choices((0, 255), k=80) for byte in (bit, bit))
+        for n in range(20)
+    ],
     "a quiet tone": tone(20),
     "speech": tone(3000, noise=50),
     "a deep tone": tone(4000, 60),
@@ -334,6 +338,12 @@ def test_sound_of_8_bits_is_recognised_and_widened(name):
     for block, sent in zip(heard[5:], wide[4:], strict=True):
         assert array("h", block).tolist() == [v >> 8 << 8 for v in array("h", sent)]
     assert width.widen(wide[0]) != wide[0], "decided for good"
+
+
+def test_what_had_16_bits_once_has_them_for_good():
+    width = SampleWidth()
+    width.widen(SOUNDS["speech"][0])
+    assert [width.widen(block) for block in narrow(SOUNDS["speech"])] == narrow(SOUNDS["speech"])
 
 
 # ------------------------------------------------------------------ anything

@@ -6,10 +6,12 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from bumble import att
 from msgspec.structs import replace
 
 from firmware_bridge.catalog import Catalog
 from firmware_bridge.deadlines import timeout
+from firmware_bridge.errors import RadioError
 from firmware_bridge.models import Channel, Gatt, Model, Pairing
 from firmware_bridge.packets import SUBSCRIBE, UNSUBSCRIBE, ChannelPacket, channel_of
 from firmware_bridge.sim.air import Air
@@ -108,6 +110,26 @@ async def test_packets_move_on_their_channels(tmp_path):
 async def test_an_optional_channel_may_be_missing(tmp_path):
     async with connected(tmp_path, model(ABSENT), model()) as transport:
         await transport.write(ChannelPacket(b"\x01", "absent"))
+        await transport.write(ChannelPacket(b"\x02", "control"))
+        assert (await some(transport, 2))[1] == ("", b"control:\x02")
+
+
+@pytest.mark.parametrize("optional", [True, False])
+async def test_an_optional_channel_may_refuse(tmp_path, monkeypatch, optional):
+    """As BlueZ does with services that it uses itself."""
+
+    class Refusing(dict[str, bytes]):
+        def __missing__(self, _key: str) -> bytes:
+            raise att.ATT_Error(att.ErrorCode.READ_NOT_PERMITTED)
+
+    monkeypatch.setitem(globals(), "VALUES", Refusing(VALUES))
+    secret = Channel("secret", MAIN, ABSENT.uuid, first=True, optional=optional)
+    if not optional:
+        with pytest.raises(RadioError, match="READ_NOT_PERMITTED"):
+            async with connected(tmp_path, model(secret), model(secret)):
+                pass
+        return
+    async with connected(tmp_path, model(secret), model(secret)) as transport:
         await transport.write(ChannelPacket(b"\x02", "control"))
         assert (await some(transport, 2))[1] == ("", b"control:\x02")
 
