@@ -240,9 +240,9 @@ class Presenter:
 
     def ended(self, call_id: str) -> None:
         """See `RenderPort`."""
-        self._progress.over(call_id)
-        page = self._current.now
-        if self._resting and not self._inbox and (page is None or page.progress_of != call_id):
+        waited, page = self._progress.over(call_id), self._current.now
+        shown = page is not None and page.progress_of == call_id
+        if self._resting and not (waited or shown or self._inbox):
             return  # nothing of it is on the lens or on its way there, as after nearly every call
         if len(self._inbox) < INBOX:
             self._put(_Ended(call_id))

@@ -165,16 +165,19 @@ class ProgressIndicator:
         """Take the newest of what waits behind the page."""
         return self._behind.popitem()[1] if self._behind else None
 
-    def over(self, call_id: str) -> None:
-        """A call is over: none of its progress is worth showing."""
+    def over(self, call_id: str) -> bool:
+        """A call is over: none of its progress is worth showing. Return whether any waited."""
         self._over.append(call_id)
+        waited = self._unseen == call_id
         if self.waiting is not None and self.waiting.progress_of == call_id:
             self.waiting.supersede("by its result")
-            self.waiting = None
+            self.waiting, waited = None, True
         if (behind := self._behind.pop(call_id, None)) is not None:
             behind.supersede("by its result")
+            waited = True
         if self._unseen == call_id:
             self._unseen = ""
+        return waited
 
     def is_over(self, call_id: str) -> bool:
         return call_id in self._over

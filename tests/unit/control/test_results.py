@@ -103,6 +103,17 @@ async def test_after_the_wait_the_reply_is_204_and_the_connection_stays(tmp_path
     assert b"content-length" not in raw.split(b"\r\n\r\n")[0].lower()
 
 
+async def test_the_connection_stays_also_when_each_request_comes_alone(tmp_path):
+    async with open_house(tmp_path) as house:
+        house.store.rows["c5"] = running()
+        reader, writer = await asyncio.open_unix_connection(str(house.path))
+        async with asyncio.timeout(DEADLINE_S):
+            for _ in range(2):
+                writer.write(b"GET /v1/calls/c5?wait=0.05 HTTP/1.1\r\nHost: x\r\n\r\n")
+                assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 204 ")
+        writer.close()
+
+
 async def test_the_delivery_of_an_answer_is_awaited_briefly(tmp_path, monkeypatch):
     async with open_house(tmp_path) as house:
         house.end("c5", GOOD, told=False)

@@ -15,7 +15,8 @@ from edge.control.http import HttpLimits
 from edge.control.server import ControlServer
 from edge.control.sockets import SocketTaken
 from edge.runtime.bus import Bus
-from edge.runtime.events import CallReceived, LinkChanged
+from edge.runtime.events import CallReceived, LinkChanged, PrivateWords
+from firmware_bridge.messages import Transcript
 from tests.unit.control.house import BOOM, DEADLINE_S, open_house, parsed
 from tools_cache.api.tool import ToolResponse
 
@@ -664,3 +665,28 @@ async def test_plain_requests_and_others_take_turns_on_one_connection(tmp_path):
         assert len(answers) == len(house.calls.seen) == 6
         assert set(answers) == {(b"HTTP/1.1 200 ", b'{"ok":true,"data":1,')}
         writer.close()
+
+
+async def test_a_stream_has_the_same_head_after_a_request_in_one_piece_and_in_two(tmp_path):
+    request, heads = b"GET /v1/events HTTP/1.1\r\nHost: x\r\n\r\n", []
+    async with open_house(tmp_path) as house:
+        for parts in ([request], [request[:20], request[20:]]):
+            reader, writer = await asyncio.open_unix_connection(str(house.path))
+            for part in parts:
+                writer.write(part)
+                await writer.drain()
+            heads.append(await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), DEADLINE_S))
+            writer.close()
+    assert heads[0] == heads[1]
+    assert b"chunked" in heads[0]
+
+
+async def test_private_words_are_given_to_no_follower(tmp_path):
+    async with open_house(tmp_path) as house:
+        follower = await Follower.join(house)
+        await follower.block()
+        house.bus.publish(PrivateWords(Transcript("a secret", final=True)))
+        house.bus.publish(moved(1))
+        block = await follower.block()
+        assert (block["data"]["state"], block["id"].rpartition("-")[2]) == ("1", "1")
+        follower.writer.close()

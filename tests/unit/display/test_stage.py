@@ -459,6 +459,45 @@ async def test_progress_of_a_call_that_ended_without_a_page_leaves_the_lens() ->
         assert glasses.seconds("Working…") < BRIEF_S
 
 
+@virtual_time
+async def test_progress_that_is_just_being_drawn_leaves_the_lens_when_its_call_ends() -> None:
+    async with on(DISPLAY) as (stage, glasses):
+        drawn = glasses.hold()
+        telling = asyncio.ensure_future(stage.tell("Working…", call_id=CALL, brief=True))
+        await glasses.until(lambda: glasses.pages() != [])
+        stage.ended(CALL)
+        drawn.set()
+        await telling
+        await glasses.until(lambda: glasses.shows == "")
+        assert glasses.seconds("Working…") < BRIEF_S
+
+
+@virtual_time
+async def test_a_text_of_a_call_that_ends_before_it_is_taken_leaves_the_lens_too() -> None:
+    async with on(DISPLAY) as (stage, glasses):
+        telling = asyncio.ensure_future(stage.tell("Saved.", call_id=CALL))
+        while not stage._inbox:
+            await asyncio.sleep(0)
+        stage.ended(CALL)
+        await telling
+        await asyncio.sleep(0.1)
+        assert glasses.history() == ["Saved.", ""]
+
+
+@virtual_time
+async def test_the_end_of_a_call_without_progress_does_not_wake_the_display() -> None:
+    async with on(DISPLAY) as (stage, glasses):
+        await stage.present("c0", text("being read", 20))
+        await asyncio.sleep(2)
+        stage.ended(CALL)
+        assert not stage._wake.is_set()
+        await stage.tell("Working…", call_id=CALL, brief=True, mark=True)
+        await glasses.until(lambda: glasses.shows == "being read / Working…")
+        await asyncio.sleep(1)
+        stage.ended(CALL)
+        assert stage._wake.is_set()
+
+
 def test_the_corner_is_the_free_room_of_the_last_row():
     from edge.core.pages import Canvas, Typeface
 

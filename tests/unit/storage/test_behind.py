@@ -325,3 +325,14 @@ async def test_an_id_that_is_on_disk_already_takes_no_second_answer(db, hands, m
     await db.write(lambda _: None)
     assert "on disk already" in str(why)
     assert (await calls.get(call.call_id))["response"]["data"] == "first"
+
+
+async def test_so_much_waits_for_the_thread_and_no_more(numbers, tmp_path):
+    db, commits = numbers
+    async with asyncio.timeout(20):
+        for n in range(writer.MOST_OPEN - 1):
+            await db.behind(add(n), failed=pytest.fail)
+        assert len(db._writer._soon) == writer.MOST_OPEN - 1
+        assert await db.write(add(writer.MOST_OPEN), soon=True) == 1  # committed with the others
+    assert commits == ["COMMIT"]
+    assert len(on_disk(tmp_path)) == writer.MOST_OPEN
