@@ -30,7 +30,7 @@ read, a delivery, deletions) goes with the next commit, or has one of its own in
 MODULES = {
     "--help": (8, 90),
     "status": (16, 112),
-    "run": (285, 511),
+    "run": (294, 520),
 }
 """Most modules of ours and most in all when a command has ended, `run` soon after it was READY. The
 standard library of each Python has some more or less.
