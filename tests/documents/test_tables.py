@@ -11,6 +11,7 @@ from edge.mcp.llm.providers import __file__ as transports
 from firmware_bridge.capabilities import Hardware
 from firmware_bridge.messages import Gesture
 from firmware_bridge.sim.even_g1.quirks import QUIRKS
+from firmware_bridge.sim.even_g2.quirks import QUIRKS as G2_QUIRKS
 from tests.documents.blocks import ROOT
 
 pytestmark = pytest.mark.requirement("I11-verbs")
@@ -58,10 +59,10 @@ def test_the_wearers_gestures_are_those_that_are_listed():
     assert words([listed]) == {gesture.value for gesture in Gesture}
 
 
-def test_the_switches_of_the_g1_are_as_many_as_is_said_and_named_as_they_are():
+def test_the_switches_of_pairs_are_named_as_they_are():
     assert re.findall(r"lists all (\d+) and their values", SIMULATOR) == [str(len(QUIRKS))]
     for name, value in re.findall(r"`--quirk ([a-z0-9-]+)=([^`]+)`", SIMULATOR):
-        assert value in QUIRKS[name]
+        assert value in {**QUIRKS, **G2_QUIRKS}[name]
 
 
 def test_what_status_says_of_tls_is_what_it_can_say():
