@@ -65,6 +65,7 @@ _NEEDS: Final = {
     **dict.fromkeys((ShowPage, UpdatePage, ClearPage, Prompt, EndPrompt), "display"),
     StartAudio: "speaker",
     StartMicrophone: "microphone",
+    TakePhoto: "camera",
 }
 """Commands that need a capability."""
 _ALLOWS: Final = frozenset({Gesture.TAP, Gesture.BUTTON, Gesture.NOD})
@@ -324,9 +325,6 @@ class PeripheralSession:
 
     def _photograph(self, number: int | None, order: TakePhoto) -> None:
         """Take a photo and send it after the answer to its order."""
-        if self._glasses.capabilities.get("camera") is not True:
-            self._reply(number, Failed("unsupported", "no camera"))
-            return
         self._reply(number, Done())
         jpeg = self._glasses.camera.take(*PHOTO_SIZES[order.size])
         self._glasses.tell({"event": "photo", "size": order.size.value, "bytes": len(jpeg)})

@@ -83,7 +83,7 @@ async def test_one_arm_is_lost_on_demand_and_the_other_carries_on() -> None:
         (["mock:full", "--fault", "drop:left"], "mock:full is one radio; leave the side out"),
         (
             ["mock:full", "--quirk", "newscreen=71"],
-            "mock:full has no quirks to choose; sim:even_g1 has",
+            "mock:full has no quirks to choose; sim:even_g1, sim:even_g2",
         ),
         (["sim:even_g1", "--quirk", "newscreen=1"], "newscreen is '1'; any, 71, 31, 30 are known"),
         (["sim:even_g1", "--radio", "usb:0"], "usb:0 is one radio; these glasses are 2"),

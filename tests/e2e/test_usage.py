@@ -83,7 +83,7 @@ def test_a_mistyped_broker_is_named_also_where_the_port_is_taken(tmp_path):
     [
         (
             '[glasses]\nmodel = "mock:foo"',
-            "glasses.model: there is no model 'mock:foo'; known: mock:display",
+            "glasses.model: there is no model 'mock:foo'; known: even_g1",
         ),
         ('[control]\nsocket = "/' + "x" * 120 + '"', "at most 107 bytes"),
         ('[edge]\nstate_dir = "/etc/passwd"', "must be a directory"),
