@@ -22,8 +22,9 @@ test: $(VENV)/.dev $(REGISTRY) mosquitto dovecot liblc3 lint  ## every check
 # Minutes of kills under load: `make chaos-tests` runs them, and .ci/run with its small storm.
 KILLS := tests/chaos/test_backlog.py tests/chaos/test_harness.py tests/chaos/test_heavy.py tests/chaos/test_mail_kills.py tests/chaos/test_pager_kills.py \
   tests/chaos/test_power_cut.py tests/e2e/test_uplink_backlog.py
-# Minutes of everyday tools at their servers and of all that they show, of glasses families, and of rough hands: `make story-tests` and .ci/run.
-STORIES := tests/scenarios/everyday tests/scenarios/families tests/unit/checks/test_everyday_lens.py tests/e2e/test_secrets.py \
+# Minutes of everyday tools at their servers and of all that they show, of glasses families, of recognised speech, and of rough hands:
+# `make story-tests` and .ci/run.
+STORIES := tests/scenarios/everyday tests/scenarios/families tests/scenarios/voice tests/unit/checks/test_everyday_lens.py tests/e2e/test_secrets.py \
   tests/e2e/test_rough_hands.py
 
 all-tests: $(VENV)/.compiled
@@ -77,7 +78,7 @@ chaos: $(VENV)/.dev $(REGISTRY) mosquitto  ## 300 kills and 5,000 calls, judged 
 chaos-tests: $(VENV)/.dev $(REGISTRY) mosquitto  ## a daemon killed while hundreds of calls wait: none is lost, none is done twice
 	@$(BIN)/python -m tests.second_chance --numprocesses=2 --dist=loadfile $(KILLS) $(ARGS)
 
-story-tests: $(VENV)/.dev $(REGISTRY) mosquitto dovecot liblc3  ## everyday tools at their servers, by voice, command line and MCP; all families of glasses; rough hands
+story-tests: $(VENV)/.dev $(REGISTRY) mosquitto dovecot liblc3  ## everyday tools at their servers, by voice, command line and MCP; all families of glasses; recognised speech; rough hands
 	@$(BIN)/python -m tests.second_chance --numprocesses=4 --dist=loadfile --no-loadscope-reorder $(STORIES) $(ARGS)
 
 chaos-slice: chaos-tests
