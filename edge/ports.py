@@ -295,7 +295,7 @@ class UplinkPort(Protocol):
         """
 
     def delivery(self, call_id: str, report: DeliveryReport, *, age_s: float) -> Alongside:
-        """Return how the cloud is told how far a result got, together with what is stored of it."""
+        """Return the report of how far a result got, to be stored together with the call."""
 
     async def tell_delivery(self, call_id: str, report: DeliveryReport, *, age_s: float) -> None:
         """Tell the cloud soon how far a result got to the wearer; returns when that is on disk."""

@@ -35,7 +35,7 @@ class CloudReports:
             await self.tell(call_id, report, age_s=self._clock.boot() - since)
 
     def telling(self, call_id: str, report: DeliveryReport, *, age_s: float) -> Alongside | None:
-        """Return how the cloud is told with what is stored of the call; None if it cannot be."""
+        """Return the report, to be stored with the call; None if none can be made."""
         with Attempt(_NOT_REPORTED, call_id):
             return self._uplink.delivery(call_id, report, age_s=age_s)
         return None

@@ -73,7 +73,7 @@ class Bus:
     @contextmanager
     def record(self, put: Callable[[DaemonEvent], None], *, calls: bool = True) -> Iterator[None]:
         """Call `put` with each event as it is published. It only notes the event, and never raises:
-        it takes the time of whoever publishes.
+        the publisher waits for it.
         """
         recorder = (put, calls)
         self._recorders.append(recorder)

@@ -8,8 +8,6 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, Literal
 
-from msgspec.structs import replace
-
 from firmware_bridge.codec import NEED_DATA, Incoming, _NeedData
 from firmware_bridge.codecs.even_g1.commands import CommandEncoder
 from firmware_bridge.codecs.even_g1.events import EventDecoder, firmware, serial
@@ -47,6 +45,7 @@ from firmware_bridge.messages import (
 from firmware_bridge.own_commands import SetDisplayPosition
 from firmware_bridge.packets import MIN_PACKET, clamp_packet
 from firmware_bridge.sides import Side, Sided, SideNews
+from firmware_bridge.whole_page import whole_page
 
 BEAT_AFTER_S: Final = 8.0
 """Seconds without a packet to an arm before a heartbeat; arms disconnect after 30 to 32 s."""
@@ -193,7 +192,7 @@ class EvenG1Codec:
         """Start a command. Raises `CommandRefused` if impossible now, `LocalMisuse` if too many."""
         if not isinstance(message, Command):
             raise CommandRefused("unsupported", f"a central never says {type(message).__name__}")
-        command = self._whole(message) if isinstance(message, UpdatePage) else message
+        command = whole_page(self._page, message) if isinstance(message, UpdatePage) else message
         self._check_stream(command)
         request = self._encoder.of(command)
         request.number = self._number = self._number + 1
@@ -213,16 +212,6 @@ class EvenG1Codec:
             if request.number:
                 failed = Failed("interrupted", "a newer position replaced it")
                 self._inbox.append(Incoming(failed, re=request.number))
-
-    def _whole(self, update: UpdatePage) -> ShowPage:
-        """Return the current page with the update applied: these glasses only take whole pages."""
-        page = self._page
-        if page is None or (page.scene, page.page) != (update.scene, update.page):
-            detail = f"{update.scene!r} page {update.page} is not on the lens"
-            raise CommandRefused("no_scene", detail)
-        rows = {line.row for line in update.lines}
-        kept = tuple(line for line in page.lines if line.row not in rows)
-        return replace(page, lines=kept + update.lines, tiles=page.tiles + update.tiles)
 
     def _check_stream(self, command: Command) -> None:
         if isinstance(command, StartMicrophone) and self._stream is not None:

@@ -48,6 +48,7 @@ from firmware_bridge.packets import MIN_PACKET, channel_of, clamp_packet
 from firmware_bridge.protobuf import Message
 from firmware_bridge.sides import Side, Sided, SideNews, SidePacket
 from firmware_bridge.text_rows import lay_out
+from firmware_bridge.whole_page import whole_page
 
 BEAT_S: Final = 10.0
 """Seconds without a packet to or from an arm before a heartbeat; hosts send one every 5 to 15 s."""
@@ -198,7 +199,7 @@ class EvenG2Codec:
         tasks = [task for lane in self._lanes.values() for task in lane.tasks()]
         if sum(task.number > 0 for task in [*tasks, *self._held]) >= MAX_REQUESTS:
             raise LocalMisuse(f"{MAX_REQUESTS} commands are under way: wait for their answers")
-        command = self._whole(message) if isinstance(message, UpdatePage) else message
+        command = whole_page(self._page, message) if isinstance(message, UpdatePage) else message
         self._check_stream(command)
         lens = isinstance(command, _LENS)
         task = Task(self._flow(command), self._number + 1, command, lens)
@@ -252,16 +253,6 @@ class EvenG2Codec:
         if size > PAGE_BYTES:
             raise CommandRefused("too_big", f"a page of {size} bytes; at most {PAGE_BYTES}")
         return self._hub.draw(text, pictures(page.tiles) if page.tiles else ())
-
-    def _whole(self, update: UpdatePage) -> ShowPage:
-        """Return the current page with the update applied: its text is sent as a whole."""
-        page = self._page
-        if page is None or (page.scene, page.page) != (update.scene, update.page):
-            detail = f"{update.scene!r} page {update.page} is not on the lens"
-            raise CommandRefused("no_scene", detail)
-        rows = {line.row for line in update.lines}
-        kept = tuple(line for line in page.lines if line.row not in rows)
-        return replace(page, lines=kept + update.lines, tiles=page.tiles + update.tiles)
 
     def _check_stream(self, command: Command) -> None:
         if isinstance(command, StartMicrophone) and self._stream is not None:

@@ -50,7 +50,7 @@ def auth() -> Exchange:
 
 
 def start(dialect: Dialect = STOCK) -> list[Exchange]:
-    """What the right arm is told before its first page, in the order of the vendor's app.
+    """What is sent to the right arm before its first page, in the order of the vendor's app.
 
     Switches off the wake word: the glasses' own assistant would take the lens.
     """

@@ -70,7 +70,7 @@ class HubPage:
         return Done()
 
     def clear(self) -> Flow:
-        """Empty the page; where there is none, nothing of ours is on the lens."""
+        """Empty the page; where there is none, the lens shows nothing from glassd."""
         if self.alive:
             return (yield from self.draw(hub.EMPTY))
         return (yield from self.leave())

@@ -12,7 +12,7 @@ PAUSE_S: Final = 2.0
 SWITCH_S: Final = 0.5
 """Seconds without sound of one arm after which that of the other is taken."""
 _LATE: Final = 20
-"""A packet at most so far back is late or doubled; one further back begins anew."""
+"""A packet at most so far back is late or doubled; one further back begins a new count."""
 
 
 class SoundStream:

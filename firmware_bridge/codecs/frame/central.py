@@ -6,8 +6,6 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, Literal
 
-from msgspec.structs import replace
-
 from firmware_bridge.codec import NEED_DATA, Incoming, _NeedData
 from firmware_bridge.codecs.frame.jobs import Job, JobQueue
 from firmware_bridge.codecs.frame.page import page_job
@@ -45,10 +43,10 @@ from firmware_bridge.messages import (
     StartMicrophone,
     StopMicrophone,
     TakePhoto,
-    Tile,
     UpdatePage,
 )
 from firmware_bridge.packets import MIN_PACKET, clamp_packet
+from firmware_bridge.whole_page import whole_page
 
 MODEL_ID: Final = "Frame"
 BATTERY_EVERY_S: Final = 60.0
@@ -252,7 +250,7 @@ class FrameCodec:
             case ShowPage():
                 return self._show(command)
             case UpdatePage():
-                return self._show(self._whole(command))
+                return self._show(whole_page(self._page, command))
             case ClearPage():
                 return self._show(ShowPage("", lines=()))
             case Ping():
@@ -277,18 +275,6 @@ class FrameCodec:
         self._pages = (self._pages + 1) % 65536
         return page_job(page, self._pages, self._width)
 
-    def _whole(self, update: UpdatePage) -> ShowPage:
-        """Return the page with the update applied: showing replaces all that was on the lens."""
-        page = self._page
-        if page is None or (page.scene, page.page) != (update.scene, update.page):
-            detail = f"{update.scene!r} page {update.page} is not on the lens"
-            raise CommandRefused("no_scene", detail)
-        rows = {line.row for line in update.lines}
-        kept = tuple(line for line in page.lines if line.row not in rows)
-        places = {_place(tile) for tile in update.tiles}
-        tiles = tuple(tile for tile in page.tiles if _place(tile) not in places)
-        return replace(page, lines=kept + update.lines, tiles=tiles + update.tiles)
-
     def _check_stream(self, command: StartMicrophone | StopMicrophone) -> None:
         if isinstance(command, StartMicrophone) and self._stream is not None:
             raise CommandRefused("busy", f"microphone stream {self._stream} is open")
@@ -300,7 +286,7 @@ class FrameCodec:
             case ShowPage():
                 self._page = command
             case UpdatePage():
-                self._page = self._whole(command)
+                self._page = whole_page(self._page, command)
             case ClearPage():
                 self._page = None
             case StartMicrophone(stream):
@@ -360,10 +346,6 @@ class FrameCodec:
             self._battery_at = now + BATTERY_EVERY_S
             if not self._jobs.full:
                 self._jobs.add(_one(To.BATTERY, answer=From.BATTERY))
-
-
-def _place(tile: Tile) -> tuple[int, int, int, int]:
-    return tile.x, tile.y, tile.width, tile.height
 
 
 def _one(code: To, payload: bytes = b"", *, answer: From | None = None) -> Job:

@@ -45,7 +45,7 @@ class FrameDialect(Struct, frozen=True):
 
 @dataclass(slots=True)
 class LuaProgram:
-    """A running program. `build`: of ours, "" for another host's."""
+    """A running program. `build`: its number if it is glassd's, "" if another host's."""
 
     build: str
     buffer: MessageBuffer = field(init=False)

@@ -4,8 +4,6 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, Literal
 
-from msgspec.structs import replace
-
 from firmware_bridge.codec import NEED_DATA, Incoming, _NeedData
 from firmware_bridge.codecs.mentra_nex import picture, text, wire
 from firmware_bridge.codecs.mentra_nex.events import HEAD, EventReader, MicrophoneStream
@@ -41,6 +39,7 @@ from firmware_bridge.messages import (
 )
 from firmware_bridge.packets import MIN_PACKET, channel_of, clamp_packet
 from firmware_bridge.protobuf import Message
+from firmware_bridge.whole_page import whole_page
 
 MODEL: Final = "mentra_nex"
 GAP_S: Final = 0.01
@@ -204,7 +203,7 @@ class MentraNexCodec:
             case ShowPage():
                 self._show(number, message, now)
             case UpdatePage():
-                self._show(number, self._whole(message), now)
+                self._show(number, whole_page(self._page, message), now)
             case ClearPage():
                 self._replace()
                 self._order(number, now, *self._clear())
@@ -251,16 +250,6 @@ class MentraNexCodec:
         return sum(map(len, self._out))
 
     # -------------------------------------------------------------- the lens
-
-    def _whole(self, update: UpdatePage) -> ShowPage:
-        """Return the current page with the update: these glasses only take whole pages."""
-        page = self._page
-        if page is None or (page.scene, page.page) != (update.scene, update.page):
-            detail = f"{update.scene!r} page {update.page} is not on the lens"
-            raise CommandRefused("no_scene", detail)
-        rows = {line.row for line in update.lines}
-        kept = tuple(line for line in page.lines if line.row not in rows)
-        return replace(page, lines=kept + update.lines, tiles=page.tiles + update.tiles)
 
     def _show(self, number: int, page: ShowPage, now: float) -> None:
         """Show text, or a picture; a page with both is a picture without text, so it is refused."""

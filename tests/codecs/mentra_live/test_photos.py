@@ -156,7 +156,7 @@ def test_a_packet_too_short_for_its_place_is_asked_for_again():
     assert len(file.data()) == 492
 
 
-def test_a_file_that_begins_again_with_larger_packets_is_received_anew():
+def test_a_file_that_begins_again_with_larger_packets_is_received():
     file = IncomingFile("x", 1001)
     for at in range(5):
         file.add(FilePacket(Kind.PHOTO, at, 1001, "x", bytes(100)))

@@ -282,10 +282,16 @@ def test_the_orientation_is_degrees_clockwise(orientation):
 @pytest.mark.parametrize(
     ("byte", "steps", "fixed"),
     [
-        (5, 5, 30), (9, 5, 30), (10, 10, 30), (127, 125, 30),
-        (1, None, None), (4, None, None), (128, None, None), (254, None, None),
+        (5, 5, 30),
+        (9, 5, 30),
+        (10, 10, 30),
+        (127, 125, 30),
+        (1, None, None),
+        (4, None, None),
+        (128, None, None),
+        (254, None, None),
     ],
-)  # fmt: skip
+)
 def test_an_interval_means_steps_of_five_seconds_or_nothing(byte, steps, fixed):
     assert interval(byte, DIALECTS["openglass"]) == steps
     assert interval(byte, DIALECTS["omi_glass"]) == fixed

@@ -384,8 +384,14 @@ def _channels(pair: Pair):
     return find("omi_glass" if pair.central._known.get("camera") else "omi").gatt.channels
 
 
-@given(st.lists(st.tuples(st.sampled_from("audio control set_clock dim gain x".split()),
-                          st.binary(max_size=8)), max_size=40))  # fmt: skip
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from("audio control set_clock dim gain x".split()), st.binary(max_size=8)
+        ),
+        max_size=40,
+    )
+)
 @settings(max_examples=200, deadline=None)
 def test_no_bytes_break_the_glasses(packets):
     pair = Pair("omi")

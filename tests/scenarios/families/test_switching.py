@@ -1,5 +1,5 @@
 """Story: on a running daemon an Even G1 is taken off, a Mentra Live is put on, then a Frame. Tools,
-pages and photos follow, and everybody is told once a change.
+pages and photos follow, and each change is announced once.
 """
 
 import pytest
