@@ -66,7 +66,7 @@ local function capture(how)
 end
 
 local function end_photo()
-  pcall(frame.camera.power_save, true)
+  pcall(function() frame.camera.power_save(true) end)
 end
 
 local function listen(rate)
