@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from firmware_bridge.codec import NEED_DATA, Incoming, _NeedData
 from firmware_bridge.codecs.frame.gestures import CODES, Gestures
-from firmware_bridge.codecs.frame.hardware import FRAME, Hardware
+from firmware_bridge.codecs.frame.hardware import FRAME, FrameHardware
 from firmware_bridge.codecs.frame.jobs import Job, JobQueue
 from firmware_bridge.codecs.frame.page import page_job
 from firmware_bridge.codecs.frame.photo import PhotoIn
@@ -73,7 +73,7 @@ class FrameCodec:
         width: Callable[[str], float],
         max_packet: int = MIN_PACKET,
         app: Program | None = None,
-        hardware: Hardware = FRAME,
+        hardware: FrameHardware = FRAME,
     ) -> None:
         self._hardware = hardware
         self._width = width

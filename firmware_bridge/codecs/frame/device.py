@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from firmware_bridge.codecs.frame.hardware import FRAME, Hardware
+from firmware_bridge.codecs.frame.hardware import FRAME, FrameHardware
 from firmware_bridge.codecs.frame.wire import (
     LEAVE,
     MAX_MESSAGE,
@@ -72,7 +72,7 @@ class FrameDevice:
     """What outlives a connection: files, the running program, the back buffer, battery."""
 
     dialect: FrameDialect = field(default_factory=FrameDialect)
-    hardware: Hardware = FRAME
+    hardware: FrameHardware = FRAME
     battery: int = 87
     charging: bool = False
     head_angle: int = 25

@@ -15,7 +15,7 @@ from firmware_bridge.codecs.frame.wire import HEIGHT, LINE_HEIGHT, WIDTH, Captur
 from firmware_bridge.messages import PhotoSize
 
 
-class Hardware(Struct, frozen=True):
+class FrameHardware(Struct, frozen=True):
     """One kind of glasses.
 
     `key`: of its model, its font, and its part of the program. `screen`: pixels that it draws.
@@ -47,7 +47,7 @@ class Hardware(Struct, frozen=True):
         return all(ch <= self.last_glyph for ch in text)
 
 
-FRAME: Final = Hardware(
+FRAME: Final = FrameHardware(
     key="frame",
     name="Frame",
     screen=(WIDTH, HEIGHT),
@@ -65,7 +65,7 @@ FRAME: Final = Hardware(
     ),
     turned=270,
 )
-HALO: Final = Hardware(
+HALO: Final = FrameHardware(
     key="halo",
     name="Halo",
     screen=(256, 256),

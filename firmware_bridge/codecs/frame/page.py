@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
-from firmware_bridge.codecs.frame.hardware import Hardware
+from firmware_bridge.codecs.frame.hardware import FrameHardware
 from firmware_bridge.codecs.frame.jobs import Job, Message
 from firmware_bridge.codecs.frame.picture import lit, sprites_of
 from firmware_bridge.codecs.frame.wire import (
@@ -45,7 +45,9 @@ class _Drawn(NamedTuple):
         return Done(drawn=self.letters + self.pixels, clipped=self.clipped)
 
 
-def page_job(page: ShowPage, number: int, width: Callable[[str], float], hardware: Hardware) -> Job:
+def page_job(
+    page: ShowPage, number: int, width: Callable[[str], float], hardware: FrameHardware
+) -> Job:
     """Return the messages that draw a page and show it. `number` tells pages apart."""
     messages: deque[Message] = deque()
     letters = sprites = pixels = clipped = 0
@@ -67,13 +69,13 @@ def page_job(page: ShowPage, number: int, width: Callable[[str], float], hardwar
     return Job(messages, judge=drawn.judge, answer=From.SHOWN, is_page=True)
 
 
-def _fits(line: TextLine, width: Callable[[str], float], hardware: Hardware) -> bool:
+def _fits(line: TextLine, width: Callable[[str], float], hardware: FrameHardware) -> bool:
     """Return whether all of a line will be on the lens."""
     across = line.x + width(line.text)
     return line.row < hardware.lines and across <= hardware.width and hardware.can_draw(line.text)
 
 
-def _drawable(text: str, hardware: Hardware) -> str:
+def _drawable(text: str, hardware: FrameHardware) -> str:
     """Return text with a question mark for each character that the glasses would leave out."""
     if hardware.can_draw(text):
         return text

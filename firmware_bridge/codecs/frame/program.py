@@ -25,7 +25,7 @@ class Program(NamedTuple):
 @cache
 def program(hardware: str = "frame") -> Program:
     """Read the program, without the comments and the indentation that people need. `hardware`: the
-    key of a `Hardware`.
+    key of a `FrameHardware`.
     """
     source = _source(FILE).replace(_HARDWARE, _source(f"hardware_{hardware}.lua"))
     lines = (line.strip() for line in source.splitlines())

@@ -7,7 +7,7 @@ import pytest
 from firmware_bridge import lc3
 from firmware_bridge.codecs.frame.device import FrameDevice, FrameDialect, LuaProgram
 from firmware_bridge.codecs.frame.hardware import HALO
-from firmware_bridge.codecs.frame.program import program
+from firmware_bridge.codecs.frame.program import START, program
 from firmware_bridge.codecs.frame.ring import RING_BYTES
 from firmware_bridge.codecs.frame.speaker import BUFFER_BYTES, LATE_S
 from firmware_bridge.codecs.frame.startup import is_error
@@ -204,7 +204,17 @@ def test_a_program_that_was_interrupted_has_ended(pair):
     pair.tell(b"[string \"require('glassd_app')\"]:1: error executing module: interrupted")
     pair.run()
     assert isinstance(pair.lost, LinkLost)
-    assert is_error("glassd_app.lua:12: interrupted")
+    assert is_error("other.lua:12: interrupted")
+
+
+def test_a_late_break_is_no_reason_to_upload():
+    device = equipped(hardware=HALO)
+    device.stop()
+    pair = halo_pair(device)
+    pair.run(until=lambda: START.encode() in pair.said, for_s=10)
+    pair.tell(b"[string \"require('main')\"]:1: error executing module 'main': interrupted")
+    assert isinstance(pair.greet(), GlassesInfo)
+    assert not pair.central.startup.uploaded
 
 
 # ------------------------------------------------------------------ the speaker
