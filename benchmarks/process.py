@@ -30,6 +30,8 @@ HERE = Path(__file__).resolve().parents[1]
 READY_S = 60.0
 REPORT_S = 10.0
 INSTALL_S = 600.0
+INSTALLED = "benchmarked.txt"
+"""In the venv of a peer: what was installed there."""
 
 
 class Step(TypedDict):
@@ -207,7 +209,7 @@ def install_in_venv(package: str, folder: Path) -> str:
     """Install a package, which wants other versions of libraries than glassd, into a venv of its
     own, once. Return why it is still without it; "" if it is not.
     """
-    have = folder / "benchmarked.txt"
+    have = folder / INSTALLED
     if have.exists() and have.read_text() == package:
         return ""
     pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet"]
