@@ -224,7 +224,7 @@ def install_in_venv(package: str, folder: Path) -> str:
         except subprocess.TimeoutExpired:
             return f"{package} was not installed within {INSTALL_S:.0f} s"
         if done.returncode:
-            last = (done.stderr or done.stdout).strip()[-200:]
+            last = " ".join((done.stderr or done.stdout).split())[-200:]
             return f"{package} cannot be installed here: {last}"
     have.write_text(package)
     return ""
