@@ -99,9 +99,7 @@ async def test_a_photo_arrives(wear, tmp_path):
     async with connected() as host:
         await start_app(host, tmp_path)
         photos = await RxPhoto(upright=True, quality="HIGH", resolution=512).attach(host)
-        await host.send_message(
-            CAPTURE, TxCaptureSettings(resolution=512, quality_index=3).pack()
-        )
+        await host.send_message(CAPTURE, TxCaptureSettings(resolution=512, quality_index=3).pack())
         jpeg = await asyncio.wait_for(photos.get(), PATIENCE_S)
         with Image.open(BytesIO(jpeg)) as image:
             assert (image.format, image.size) == ("JPEG", (512, 512))

@@ -6,6 +6,7 @@ local BUILD = "@BUILD@"
 local CARRIED_OUT, REFUSED = "\0", "\1"
 local SOUND, SOUND_END, PHOTO, PHOTO_END, TAP, BATTERY = "\5", "\6", "\7", "\8", "\9", "\12"
 local INFO, SHOWN = "\64", "\65"
+local HELLO = 0x33
 
 local MAX_MESSAGE = 8192
 local POLL_S = 0.005
@@ -54,6 +55,7 @@ end
 
 local function add(packet)
   local code = string.byte(packet, 1)
+  if code == HELLO then incoming = {} end -- what was left of an earlier connection
   local message = incoming[code]
   if message == nil then
     message = { size = number(packet, 2), have = 0 }
@@ -101,8 +103,9 @@ end
 
 local handlers = {}
 
-handlers[0x33] = function()
-  incoming, complete, taps, photo = {}, {}, 0, nil
+-- What is complete came after it, and stays.
+handlers[HELLO] = function()
+  taps, photo = 0, nil
   if listening then pcall(frame.microphone.stop) end
   listening = false
   if letters + sprites > 0 then show() end
