@@ -104,11 +104,12 @@ async def test_taps_are_counted(wear, tmp_path):
         assert await asyncio.wait_for(taps.get(), PATIENCE_S) == 2
 
 
-async def test_a_lost_link_ends_what_waits(wear, tmp_path):
-    mock, _ear = await wear("sim:frame")
+async def test_a_lost_link_ends_what_waits(wear):
+    mock, ear = await wear("sim:frame")
+    silent = "frame.display.text('x',1,1);frame.display.show()"
     async with connected() as host:
-        await start_app(host, tmp_path)
-        waiting = asyncio.ensure_future(host.send_lua("print(1)", await_print=True))
+        waiting = asyncio.ensure_future(host.send_lua(silent, await_print=True))
+        await ear.wait("lens", where=lambda lens: lens["lines"] == ["x"])
         await mock.injector.inject(parse_fault("drop"))
         with pytest.raises(NotConnectedError):
             await asyncio.wait_for(waiting, PATIENCE_S)

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from importlib.resources import files
 from io import BytesIO
 
 import pytest
@@ -11,20 +12,23 @@ from frame_msg import (
     RxPhoto,
     RxTap,
     TxCaptureSettings,
-    TxImageSpriteBlock,
     TxPlainText,
     TxSprite,
-    TxSpriteCoords,
 )
 from PIL import Image
 
-from firmware_bridge.codecs.frame.device import FIRMWARE
+from firmware_bridge.codecs.frame.device import FIRMWARE, FrameDevice
 from firmware_bridge.messages import Gesture
 from firmware_bridge.sim.faults import parse_fault
 
 TEXT, CAPTURE, SPRITE, PLACE = 0x0A, 0x0D, 0x20, 0x21
 """Message codes of the package's examples."""
 LIBRARIES = ["data", "camera", "plain_text", "sprite", "sprite_coords", "tap"]
+APP = (
+    "local data = require('data.min')\n"
+    '-- "quotes", \\ and\ta tab\n'
+    "while true do frame.sleep(1) end\n"
+)
 PATIENCE_S = 20.0
 
 
@@ -42,11 +46,7 @@ async def start_app(host: FrameMsg, folder) -> None:
     """Upload the package's libraries and an app, and start it, as its examples do."""
     await host.upload_stdlua_libs(LIBRARIES)
     app = folder / "app.lua"
-    app.write_text(
-        "local data = require('data.min')\n"
-        '-- "quotes", \\ and\ta tab\n'
-        "while true do frame.sleep(1) end\n"
-    )
+    app.write_text(APP)
     await host.upload_frame_app(str(app))
     await host.start_frame_app()
 
@@ -76,6 +76,10 @@ async def test_its_app_is_stored_as_it_is(wear, tmp_path):
     mock, _ear = await wear("sim:frame")
     async with connected() as host:
         await start_app(host, tmp_path)
+    device: FrameDevice = mock._parts.serve.args[0]
+    assert device.files["frame_app.lua"] == APP
+    library = files("frame_msg").joinpath("lua/data.min.lua").read_text()
+    assert device.files["data.min.lua"] == library.replace("\r", "")
 
 
 async def test_a_text_message_is_on_the_lens(wear, tmp_path):

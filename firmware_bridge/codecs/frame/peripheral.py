@@ -80,6 +80,7 @@ class FramePeripheral:
         self._later: deque[tuple[float, bytes]] = deque()
         self._inbox: deque[Incoming] = deque()
         self._number = 0
+        self._recording = False
         self._waiting: dict[int, Callable[[Reply], None]] = {}
 
     def set_max_packet(self, size: int) -> None:
@@ -96,6 +97,7 @@ class FramePeripheral:
         if not packet:
             raise RemoteViolation(Violation.TRUNCATED, "an empty packet")
         if packet == BREAK:
+            self._stop_recording()
             self._print(self.device.stop())
         elif packet == RESET:
             for line in self.device.reset():
@@ -138,12 +140,22 @@ class FramePeripheral:
         if self.device.photo is not None:
             self.capture, self.device.photo = self.device.photo, None
             self._command(TakePhoto(1), lambda _reply: None)
+        if self.device.records is not None and not self._recording:
+            self._recording = True
+            start = StartMicrophone(STREAM, AudioFormat.PCM16, self.device.records[0])
+            self._command(start, lambda _reply: None)
         program = self.device.program
         if program is not None:
             if program.build:
                 self._inform()
             else:
                 self._print("running")
+
+    def _stop_recording(self) -> None:
+        """End the function that sends sound; nothing is said about it."""
+        if self._recording:
+            self._recording, self.device.records = False, None
+            self._command(StopMicrophone(STREAM), lambda _reply: None)
 
     def _receive(self, data: bytes) -> None:
         program = self.device.program
@@ -326,6 +338,11 @@ class FramePeripheral:
                 parts = [jpeg[at : at + room] for at in range(0, len(jpeg), room)]
                 self._out += [bytes((DATA, sdk.LONG_DATA)) + part for part in parts]
                 self._out.append(bytes((DATA, sdk.LONG_DATA_END)) + str(len(parts)).encode())
+            case MicrophoneChunk(frames=frames) if self.device.records is not None:
+                sound = b"".join(frames)
+                eight_bits = self.device.records[1] == 8
+                room = (self._max_packet - 5) // 2 * 2
+                self._pieces(From.SOUND, sound[1::2] if eight_bits else sound, room)
             case Gestured(gesture) if self.device.taps:
                 self._tap(From.SDK_TAP, gesture, now)
 
@@ -353,8 +370,9 @@ class FramePeripheral:
             self._later.append((now + SECOND_TAP_S, tap))
 
     def end_sound(self) -> None:
-        """Say that the microphone has stopped."""
-        self._say(bytes((DATA, From.SOUND_END)))
+        """Say that the microphone has stopped, if a program runs that would."""
+        if self.device.program is not None:
+            self._say(bytes((DATA, From.SOUND_END)))
 
     def _pieces(self, code: From, data: bytes, room: int) -> None:
         for at in range(0, len(data), room):
