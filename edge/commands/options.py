@@ -575,6 +575,7 @@ MOCKS: Final = (
     "sim:even_g1",
     "sim:even_g2",
     "sim:frame",
+    "sim:halo",
     "sim:mentra_live",
     "sim:mentra_nex",
     "sim:omi",

@@ -57,7 +57,7 @@ class Mock:
             side: GattServer(
                 antenna.source,
                 antenna.sink,
-                where=model.gatt,
+                where=parts.gatt or model.gatt,
                 identity=self.identities[side],
                 mtu=mtu or parts.mtu,
                 info=self.glasses.info_bytes,

@@ -4,7 +4,7 @@ import zlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from firmware_bridge.models import Model
+from firmware_bridge.models import Gatt, Model
 from firmware_bridge.sides import Side
 from firmware_bridge.sim.gatt import GattIdentity
 from firmware_bridge.sim.glasses import MockGlasses
@@ -18,6 +18,7 @@ class ModelParts:
     """The parts of one family.
 
     `sides`: (None,) for one radio. `latency_s`: of every answer. `read`: value of a channel.
+    `gatt`: what is offered, if it is not exactly what the driver knows.
     """
 
     sides: tuple[Side | None, ...]
@@ -27,6 +28,7 @@ class ModelParts:
     mtu: int
     latency_s: float = 0.0
     read: Callable[[MockGlasses, Side | None, str], bytes] | None = None
+    gatt: Gatt | None = None
 
 
 def address_of(key: str) -> str:

@@ -1,5 +1,5 @@
-"""Brilliant Labs Frame, central role: our program on the glasses is found or uploaded, then
-messages become its messages, one packet at a time.
+"""Frame and Halo, central role: our program on the glasses is found or uploaded, then messages
+become its messages, one packet at a time.
 """
 
 from collections import deque
@@ -7,12 +7,16 @@ from collections.abc import Callable
 from typing import Final, Literal
 
 from firmware_bridge.codec import NEED_DATA, Incoming, _NeedData
+from firmware_bridge.codecs.frame.gestures import CODES, Gestures
+from firmware_bridge.codecs.frame.hardware import FRAME, FrameHardware
 from firmware_bridge.codecs.frame.jobs import Job, JobQueue
 from firmware_bridge.codecs.frame.page import page_job
-from firmware_bridge.codecs.frame.photo import CAPTURES, PhotoIn
+from firmware_bridge.codecs.frame.photo import PhotoIn
 from firmware_bridge.codecs.frame.program import Program, program
+from firmware_bridge.codecs.frame.speaker import Speaker
 from firmware_bridge.codecs.frame.startup import Startup, is_error
 from firmware_bridge.codecs.frame.wire import (
+    BATTERY,
     CARRIED_OUT,
     DATA,
     RATES,
@@ -24,11 +28,13 @@ from firmware_bridge.codecs.frame.wire import (
 from firmware_bridge.errors import CommandRefused, LinkLost, LostReason, RemoteViolation, Violation
 from firmware_bridge.messages import (
     MAX_CHUNK_BYTES,
+    AudioChunk,
     AudioFormat,
     BatteryChanged,
     ClearPage,
     Command,
     Done,
+    EndAudio,
     Event,
     Failed,
     Gesture,
@@ -39,30 +45,26 @@ from firmware_bridge.messages import (
     Ping,
     Reply,
     SetBrightness,
+    SetHeadUpAngle,
     ShowPage,
+    StartAudio,
     StartMicrophone,
     StopMicrophone,
     TakePhoto,
     UpdatePage,
 )
-from firmware_bridge.packets import MIN_PACKET, clamp_packet
+from firmware_bridge.packets import MIN_PACKET, channel_of, clamp_packet
 from firmware_bridge.whole_page import whole_page
 
-MODEL_ID: Final = "Frame"
 BATTERY_EVERY_S: Final = 60.0
-SAME_TAP_S: Final = 0.04
-"""A tap this soon after another is the same one, as in frame-msg."""
-TAPS_S: Final = 0.3
-"""Taps within this time are one gesture, as in frame-msg."""
-BURST_S: Final = 1.0
-"""Taps without end are a gesture each second."""
 MAX_PRINTED: Final = 200
 
 
 class FrameCodec:
     """One connection; implements `Codec[bytes]` in the central role. Used once.
 
-    Commands wait until the program runs. `width` measures text on the lens.
+    Commands wait until the program runs. `width` measures text on the lens. Packets of Halo are
+    `ChannelPacket`s where they are not for its program.
     """
 
     def __init__(
@@ -71,10 +73,12 @@ class FrameCodec:
         width: Callable[[str], float],
         max_packet: int = MIN_PACKET,
         app: Program | None = None,
+        hardware: FrameHardware = FRAME,
     ) -> None:
+        self._hardware = hardware
         self._width = width
         self._max_packet = clamp_packet(max_packet)
-        self.startup = Startup(app or program())
+        self.startup = Startup(app or program(hardware.key))
         self._begun = False
         self._greeting = 0
         self._late_answer = False
@@ -88,11 +92,12 @@ class FrameCodec:
         self._dead = ""
         self._battery: BatteryChanged | None = None
         self._battery_at: float | None = None
-        self._taps: list[float] = []
+        self._gestures = Gestures()
         self._photo: PhotoIn | None = None
         self._stream: int | None = None
         self._chunks = 0
         self._half_sample = b""
+        self._speaker = Speaker()
 
     def set_max_packet(self, size: int) -> None:
         """Set the packet size (ATT MTU − 3)."""
@@ -104,7 +109,10 @@ class FrameCodec:
         """Process one packet. Raises nothing but `RemoteViolation`."""
         if not packet:
             raise RemoteViolation(Violation.TRUNCATED, "an empty packet")
-        if packet[0] != DATA:
+        channel = channel_of(packet)
+        if channel:
+            self._channel(channel, packet)
+        elif packet[0] != DATA:
             self._printed(packet.decode("utf-8", "replace")[:MAX_PRINTED], now)
         elif packet in (CARRIED_OUT, REFUSED):
             self._acknowledged(now, refused=packet == REFUSED)
@@ -113,7 +121,15 @@ class FrameCodec:
         else:
             self._data(packet[1], packet[2:], now)
 
+    def _channel(self, channel: str, packet: bytes) -> None:
+        if channel != BATTERY:
+            raise RemoteViolation(Violation.UNKNOWN_FRAME, f"a packet of {channel!r}")
+        charging = self._battery is not None and self._battery.charging
+        self._tell_battery(_percent(packet), charging=charging)
+
     def _printed(self, text: str, now: float) -> None:
+        if not text.strip():
+            return  # Halo ends the line of an error with a packet of its own
         if not self.startup.running:
             self.startup.printed(text, now, self._max_packet)
         elif is_error(text):
@@ -140,12 +156,12 @@ class FrameCodec:
             self._sound(code, data)
         elif code in (From.PHOTO, From.PHOTO_END):
             self._photo_part(code, data, now)
-        elif code in (From.TAP, From.SDK_TAP):
-            self._tap(now)
+        elif code in CODES:
+            self._gestured(self._gestures.receive(code, data, now))
         elif code == From.BATTERY:
             self._battery_level(data)
-        elif code == From.SHOWN:
-            self._jobs.answered(From.SHOWN, data)
+        elif code in (From.SHOWN, From.PLAYED):
+            self._jobs.answered(From(code), data)
         else:
             raise RemoteViolation(Violation.UNKNOWN_FRAME, f"data {code:02X}")
 
@@ -167,7 +183,7 @@ class FrameCodec:
 
     def _greet(self) -> None:
         if self._greeting and self.startup.running:
-            known = GlassesInfo(MODEL_ID, self.startup.firmware, "", {}, {})
+            known = GlassesInfo(self._hardware.name, self.startup.firmware, "", {}, {})
             self._inbox.append(Incoming(known, re=self._greeting))
             self._greeting = 0
 
@@ -195,31 +211,17 @@ class FrameCodec:
             self._photo, self._problem = None, ""
             self._tell(result)
 
-    def _tap(self, now: float) -> None:
-        self._count_taps(now)
-        if not self._taps or now - self._taps[-1] >= SAME_TAP_S:
-            self._taps.append(now)
-
-    def _taps_end(self) -> float | None:
-        """The time when the taps so far are a gesture, or None."""
-        if not self._taps:
-            return None
-        return min(self._taps[-1] + TAPS_S, self._taps[0] + BURST_S)
-
-    def _count_taps(self, now: float) -> None:
-        end = self._taps_end()
-        if end is not None and now >= end:
-            double, self._taps = len(self._taps) > 1, []
-            self._tell(Gestured(Gesture.DOUBLE_TAP if double else Gesture.TAP))
+    def _gestured(self, gesture: Gesture | None) -> None:
+        if gesture is not None:
+            self._tell(Gestured(gesture))
 
     def _battery_level(self, data: bytes) -> None:
-        if not data or data[0] > 100:
-            raise RemoteViolation(Violation.BAD_MESSAGE, f"battery {data.hex()}")
+        level = _percent(data)
         self._jobs.answered(From.BATTERY, data)
-        self._tell_battery(data[0])
+        self._tell_battery(level, charging=data[1:2] == b"\1")
 
-    def _tell_battery(self, level: int) -> None:
-        known = BatteryChanged(level)
+    def _tell_battery(self, level: int, *, charging: bool = False) -> None:
+        known = BatteryChanged(level, charging)
         if known != self._battery:
             self._battery = known
             self._tell(known)
@@ -235,12 +237,20 @@ class FrameCodec:
 
     def send(self, message: Command | Event | Reply, now: float, *, re: int | None = None) -> int:  # noqa: ARG002 - the contract's
         """Start a command. Raises `CommandRefused` if impossible, `LocalMisuse` if too many."""
+        if isinstance(message, AudioChunk):
+            self._speaker.feed(message)
+            return 0
         if not isinstance(message, Command):
             raise CommandRefused("unsupported", f"a central never says {type(message).__name__}")
         if isinstance(message, Hello):
             self._number += 1
             self._greeting = self._number
             self._greet()
+            return self._number
+        if isinstance(message, EndAudio) and not message.flush and self._hardware.is_halo:
+            self._speaker.check_end(message)
+            self._number += 1
+            self._speaker.end(self._number)
             return self._number
         job = self._job(message)
         job.number, job.command = self._number + 1, message
@@ -271,14 +281,22 @@ class FrameCodec:
             case TakePhoto(size=size):
                 if self._photo is not None:
                     raise CommandRefused("busy", f"photo {self._photo.number} is being taken")
-                return _one(To.CAPTURE, capture_bytes(CAPTURES[size]))
+                return _one(To.CAPTURE, capture_bytes(self._hardware.captures[size]))
             case SetBrightness(level=int(level)):
                 return _one(To.BRIGHTNESS, bytes(((level + 12) // 25,)))
-        raise CommandRefused("unsupported", f"Frame has no {type(command).__name__}")
+            case SetHeadUpAngle(degrees):
+                return _one(To.HEAD_ANGLE, bytes((degrees,)))
+            case StartAudio() if self._hardware.is_halo:
+                return _one(To.SPEAK, self._speaker.open(command))
+            case EndAudio() if self._hardware.is_halo:
+                self._speaker.check_end(command)
+                return _end_of_speech()
+        name = type(command).__name__
+        raise CommandRefused("unsupported", f"{self._hardware.name} has no {name}")
 
     def _show(self, page: ShowPage) -> Job:
         self._pages = (self._pages + 1) % 65536
-        return page_job(page, self._pages, self._width)
+        return page_job(page, self._pages, self._width, self._hardware)
 
     def _check_stream(self, command: StartMicrophone | StopMicrophone) -> None:
         if isinstance(command, StartMicrophone) and self._stream is not None:
@@ -299,10 +317,14 @@ class FrameCodec:
             case StopMicrophone():
                 self._stream = None
             case TakePhoto(photo):
-                self._photo = PhotoIn(photo, now)
+                self._photo = PhotoIn(photo, now, turned=self._hardware.turned)
+            case EndAudio():
+                self._speaker.close()
 
     def _ended(self, job: Job, reply: Reply) -> None:
         """Pass on the reply; forget what the glasses did not begin or show."""
+        if isinstance(job.command, StartAudio) and job.command.stream == self._speaker.stream:
+            (self._speaker.close if isinstance(reply, Failed) else self._speaker.opened)()
         if isinstance(reply, Failed):
             match job.command:
                 case ShowPage() | UpdatePage():
@@ -321,18 +343,18 @@ class FrameCodec:
             self.startup.begin(now, self._max_packet)
         if not self.startup.running:
             return self.startup.emit()
-        return self._jobs.emit(now, self._max_packet)
+        return self._jobs.emit(now, self._max_packet) + self._speaker.emit(now, self._max_packet)
 
     def backlog(self) -> int:
         """Bytes not yet sent, or sent and not yet acknowledged."""
-        return self._jobs.backlog()
+        return self._jobs.backlog() + self._speaker.size
 
     # -------------------------------------------------------------- time
 
     def next_timer(self) -> float | None:
         """The time when `handle_timer` must be called, or None."""
         due = [self.startup.due(), self._jobs.due(), self._battery_at]
-        due.append(self._taps_end())
+        due += [self._gestures.due(), self._speaker.due(self._max_packet)]
         due.append(self._photo.due if self._photo is not None else None)
         due.append(0.0 if self._dead else None)
         return min((moment for moment in due if moment is not None), default=None)
@@ -343,7 +365,9 @@ class FrameCodec:
             raise LinkLost(LostReason.PROTOCOL, self._dead)
         self.startup.timer(now, self._max_packet)
         self._jobs.timer(now)
-        self._count_taps(now)
+        self._gestured(self._gestures.count(now))
+        if self._speaker.is_played(now):
+            self._end_speech()
         if self._photo is not None and now >= self._photo.due:
             photo, self._photo = self._photo, None
             self._tell(photo.failed("the glasses sent nothing of it for long"))
@@ -352,9 +376,38 @@ class FrameCodec:
             if not self._jobs.full:
                 self._jobs.add(_one(To.BATTERY, answer=From.BATTERY))
 
+    def _end_speech(self) -> None:
+        """Close the speaker and ask what it played."""
+        number = self._speaker.ending
+        self._speaker.close()
+        if self._jobs.full:
+            busy = Failed("busy", "too many commands are under way to close the speaker")
+            self._inbox.append(Incoming(busy, re=number))
+        else:
+            job = _end_of_speech()
+            job.number = number
+            self._jobs.add(job)
+
 
 def _one(code: To, payload: bytes = b"", *, answer: From | None = None) -> Job:
     return Job(deque([(code, payload)]), answer=answer, judge=_answered if answer else None)
+
+
+def _end_of_speech() -> Job:
+    return Job(deque([(To.END_SPEECH, b"")]), answer=From.PLAYED, judge=_played)
+
+
+def _played(answer: bytes | None) -> Reply:
+    """Return how many samples were played, where the glasses count them."""
+    if answer is None:
+        return Failed("interrupted", "the glasses do not say what they played")
+    return Done(samples=int.from_bytes(answer[:4], "big")) if len(answer) >= 4 else Done()
+
+
+def _percent(data: bytes) -> int:
+    if not data or data[0] > 100:
+        raise RemoteViolation(Violation.BAD_MESSAGE, f"battery {data.hex()}")
+    return data[0]
 
 
 def _answered(answer: bytes | None) -> Reply:

@@ -1,4 +1,4 @@
-"""The Lua machine of the simulated Frame: files, prompt, and which program runs.
+"""The Lua machine of the simulated Frame or Halo: files, prompt, and which program runs.
 
 It runs no Lua: it knows the sentences that hosts type, and our program by its build.
 """
@@ -9,9 +9,13 @@ from typing import Final
 
 from msgspec import Struct
 
+from firmware_bridge.codecs.frame.hardware import FRAME, FrameHardware
 from firmware_bridge.codecs.frame.wire import (
-    LINE_HEIGHT,
+    LEAVE,
     MAX_MESSAGE,
+    REBOOT,
+    REMOVE_ALL,
+    REMOVE_MAIN,
     Capture,
     MessageBuffer,
     Sprite,
@@ -20,6 +24,7 @@ from firmware_bridge.codecs.frame.wire import (
 from firmware_bridge.messages import MAX_LINES, TextLine, Tile
 
 FIRMWARE: Final = "v24.179.0818"
+HALO_FIRMWARE: Final = "0.8.20"
 MAX_FILES: Final = 32
 MAX_FILE_BYTES: Final = 64 * 1024
 OUR_LIMIT: Final = 8192
@@ -32,15 +37,23 @@ _PRINT: Final = re.compile(r"print\((.*)\)", re.DOTALL)
 _CALLS: Final = re.compile(r"(frame\..*?)(?:;print\(([^;]*)\))?", re.DOTALL)
 _TEXT: Final = re.compile(r"""frame\.display\.text\((['"])(.*?)\1, ?(\d{1,3}), ?(\d{1,3})""")
 _SHOW: Final = "frame.display.show()"
+_CLEAR: Final = "frame.display.clear("
 _BUILD: Final = re.compile(r'BUILD = "([0-9a-f]{8})"')
 
 
 class FrameDialect(Struct, frozen=True):
-    """What programs of other hosts do, where their sources differ. Ours is always the same."""
+    """What programs of other hosts do, where their sources differ; ours is always the same. And
+    what the firmware of a Halo does: `tap_kinds` says which taps belong together, `counts_sound`
+    counts what the speaker played, `microphone` is free, not used by LE Audio.
+    """
 
     tap: int = 0x09
-    acknowledges: bool = True
+    acknowledgement: bytes = b"\x00"
+    """after the first byte; b"" for none"""
     compress_byte: bool = True
+    tap_kinds: bool = True
+    counts_sound: bool = True
+    microphone: bool = True
 
 
 @dataclass(slots=True)
@@ -59,7 +72,12 @@ class FrameDevice:
     """What outlives a connection: files, the running program, the back buffer, battery."""
 
     dialect: FrameDialect = field(default_factory=FrameDialect)
+    hardware: FrameHardware = FRAME
     battery: int = 87
+    charging: bool = False
+    head_angle: int = 25
+    left: bool = False
+    """Whether a Halo has left Lua: nothing runs before it is rebooted."""
     files: dict[str, str] = field(default_factory=dict)
     program: LuaProgram | None = None
     uploads: int = 0
@@ -96,7 +114,27 @@ class FrameDevice:
         if self.program is None:
             return None
         self.program = None
+        if self.hardware.is_halo:
+            return '[string "require"]:1: error executing module: interrupted'
         return '[string "require"]:1: break signal'
+
+    @property
+    def firmware(self) -> str:
+        return HALO_FIRMWARE if self.hardware.is_halo else FIRMWARE
+
+    def control(self, byte: bytes) -> list[str]:
+        """Carry out a control of Halo, other than a break; return what is printed."""
+        if byte == REMOVE_MAIN:
+            self.files.pop("main.lua", None)
+        elif byte == REMOVE_ALL:
+            self.files.clear()
+            return []
+        elif byte == REBOOT:
+            self.left = False
+        self.program = None
+        if byte == LEAVE:
+            self.left = True
+        return [] if self.left else self.reset()
 
     def reset(self) -> list[str]:
         """Reset the Lua machine, unless a program runs; return what is printed."""
@@ -127,13 +165,24 @@ class FrameDevice:
         return [self.error(text, "syntax error")]
 
     def _call(self, calls: str, printed: str | None) -> list[str]:
-        """Call functions of the firmware: only text and `show` have an effect here."""
+        """Call functions of the firmware: only text, `clear` and `show` have an effect here."""
+        if _CLEAR in calls:
+            self.clear()
         for _, text, x, y in _TEXT.findall(calls):
-            row = max(0, int(y) - 1) // LINE_HEIGHT
             if len(self.lines) < MAX_LINES:
-                self.lines.append(TextLine(row, unescape(text), max(0, int(x) - 1)))
-        self.wants_show = _SHOW in calls
+                self.lines.append(self.line_at(unescape(text), int(x), int(y)))
+        at_once = self.hardware.is_halo and "frame.display." in calls
+        self.wants_show = _SHOW in calls or at_once
         return [] if printed is None else [self.value(printed)]
+
+    def line_at(self, text: str, x: int, y: int) -> TextLine:
+        """Return a text that was drawn at a place (from 1) as a line of the page."""
+        left, top = self.place_at(x, y)
+        return TextLine(top // self.hardware.line_height, text, left)
+
+    def place_at(self, x: int, y: int) -> tuple[int, int]:
+        """Return a place on the screen (from 1) as one of the page (from 0)."""
+        return max(0, x - 1 - self.hardware.left), max(0, y - 1 - self.hardware.top)
 
     def _open(self, name: str, printed: str) -> list[str]:
         return [self.begin_file(name) or self.value(printed)]
@@ -164,7 +213,10 @@ class FrameDevice:
     def _require(self, module: str) -> list[str]:
         source = self.files.get(f"{module}.lua")
         if source is None:
-            return [self.error(f"require('{module}')", f"module '{module}' not found")]
+            missing = f"module '{module}' not found"
+            if self.hardware.is_halo:
+                missing = f"cannot open file: {module}.lua"
+            return [self.error(f"require('{module}')", missing)]
         build = _BUILD.search(source)
         if build and not source.endswith("end\n"):
             return [self.error(module, "'end' expected near <eof>")]  # stored in part
@@ -175,7 +227,9 @@ class FrameDevice:
         """Return what printing an expression prints."""
         match expression.strip():
             case "frame.FIRMWARE_VERSION":
-                return FIRMWARE
+                return self.firmware
+            case "frame.HARDWARE_VERSION":
+                return "halo" if self.hardware.is_halo else "Frame"
             case "frame.battery_level()":
                 return f"{float(self.battery)}"
             case quoted if len(quoted) > 1 and quoted[0] == quoted[-1] and quoted[0] in "'\"":

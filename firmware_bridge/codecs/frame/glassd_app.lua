@@ -1,46 +1,31 @@
--- The program that glassd runs on Brilliant Labs Frame: it draws pages, and sends taps, battery,
--- photos and sound. One message at a time: its last packet is acknowledged when it was carried out.
+-- The program that glassd runs on Brilliant Labs Frame and Halo: it draws pages, and sends taps,
+-- battery, photos and sound. One message at a time: its last packet is acknowledged when it was
+-- carried out. What differs between the two is in hardware_frame.lua and hardware_halo.lua.
 
 local BUILD = "@BUILD@"
 
 local CARRIED_OUT, REFUSED = "\0", "\1"
 local SOUND, SOUND_END, PHOTO, PHOTO_END, TAP, BATTERY = "\5", "\6", "\7", "\8", "\9", "\12"
-local INFO, SHOWN = "\64", "\65"
+local INFO, SHOWN, HEAD = "\64", "\65", "\67"
 local HELLO = 0x33
 
 local MAX_MESSAGE = 8192
+local MAX_NEWS = 32
 local POLL_S = 0.005
 local BUSY_S, BUSY_TRIES = 0.0025, 800
-local EXPOSURES, PASSES_BETWEEN = 8, 20
+local PASSES_BETWEEN = 20
 local PACKETS_A_PASS = 4
+local HEAD_PASSES, HEAD_BACK = 50, 10
 
-local COLOURS = {
-  "VOID", "WHITE", "GREY", "RED", "PINK", "DARKBROWN", "BROWN", "ORANGE",
-  "YELLOW", "DARKGREEN", "GREEN", "LIGHTGREEN", "NIGHTBLUE", "SEABLUE", "SKYBLUE", "CLOUDBLUE",
-}
 local QUALITIES = { "VERY_LOW", "LOW", "MEDIUM", "HIGH", "VERY_HIGH" }
 local RATES = { 8000, 16000 }
+local KINDS = { single = "\1", double = "\2", triple = "\3" }
 
 local incoming, complete = {}, {}
-local sprite, palette = nil, {}
-local letters, sprites = 0, 0
-local taps, listening, photo = 0, false, nil
-
-local function is_break(problem)
-  return string.find(tostring(problem), "break signal", 1, true) ~= nil
-end
-
--- Send one packet; wait while the radio is busy. Return false if there is nobody to send to.
-local function send(data)
-  for _ = 1, BUSY_TRIES do
-    local sent, problem = pcall(frame.bluetooth.send, data)
-    if sent then return true end
-    if is_break(problem) then error(problem, 0) end
-    if not string.find(tostring(problem), "busy", 1, true) then return false end
-    frame.sleep(BUSY_S)
-  end
-  return false
-end
+local letters, sprites, sprite = 0, 0, nil
+local news, listening, photo = {}, false, nil
+local head = { angle = 25, up = false, passes = 0 }
+local handlers = {}
 
 local function number(data, at)
   local high, low = string.byte(data, at, at + 1)
@@ -49,6 +34,33 @@ end
 
 local function two_bytes(value)
   return string.char(value // 256 % 256, value % 256)
+end
+
+-- Keep what happened, to be sent outside of the firmware's callback.
+local function note(what)
+  if #news < MAX_NEWS then news[#news + 1] = what end
+end
+
+local send
+
+@HARDWARE@
+
+local function is_break(problem)
+  return string.find(tostring(problem), BREAK, 1, true) ~= nil
+end
+
+-- Send one packet; wait while the radio is busy. Return false if there is nobody to send to.
+function send(data)
+  for _ = 1, BUSY_TRIES do
+    local sent, problem = pcall(frame.bluetooth.send, data)
+    if sent then return true end
+    if is_break(problem) then error(problem, 0) end
+    problem = tostring(problem)
+    local busy = string.find(problem, "busy", 1, true) or string.find(problem, "send failed", 1, true)
+    if not busy then return false end
+    frame.sleep(BUSY_S)
+  end
+  return false
 end
 
 -- ---------------------------------------------------------------- messages from glassd
@@ -90,57 +102,43 @@ local function receive(packet)
   end
 end
 
-local function show()
-  if letters + sprites == 0 then frame.display.text(" ", 1, 1) end
-  frame.display.show()
-  letters, sprites = 0, 0
-end
-
 local function info()
   local charge = string.char(math.floor(frame.battery_level()))
   send(INFO .. charge .. BUILD .. tostring(frame.FIRMWARE_VERSION))
 end
 
-local handlers = {}
-
 -- What is complete came after it, and stays.
 handlers[HELLO] = function()
-  taps, photo = 0, nil
+  news, photo = {}, nil
   if listening then pcall(frame.microphone.stop) end
-  listening = false
-  if letters + sprites > 0 then show() end
+  listening, head.up = false, false
+  forget()
   info()
 end
 
 handlers[0x31] = function()
-  send(BATTERY .. string.char(math.floor(frame.battery_level())))
+  send(BATTERY .. battery())
 end
 
 handlers[0x0a] = function(data)
   local colour, spacing = string.byte(data, 5, 6)
-  local text = string.sub(data, 7)
-  local style = { color = COLOURS[colour + 1], spacing = spacing }
-  frame.display.text(text, number(data, 1), number(data, 3), style)
-  -- bytes that begin a character, without spaces
-  letters = letters + select(2, string.gsub(text, "[^\128-\191 ]", ""))
+  draw_text(string.sub(data, 7), number(data, 1), number(data, 3), colour, spacing)
 end
 
 handlers[0x20] = function(data)
   local bits, colours = string.byte(data, 6, 7)
-  for index = 1, colours - 1 do
-    local at = 8 + 3 * index
-    local colour = string.sub(data, at, at + 2)
-    if palette[index] ~= colour then
-      frame.display.assign_color(COLOURS[index + 1], string.byte(colour, 1, 3))
-      palette[index] = colour
-    end
-  end
-  sprite = { width = number(data, 1), colours = 1 << bits, pixels = string.sub(data, 8 + 3 * colours) }
+  local palette = string.sub(data, 8, 7 + 3 * colours)
+  use_colours(palette)
+  sprite = {
+    width = number(data, 1),
+    colours = 1 << bits,
+    palette = palette,
+    pixels = string.sub(data, 8 + 3 * colours),
+  }
 end
 
 handlers[0x21] = function(data)
-  local x, y, offset = number(data, 2), number(data, 4), string.byte(data, 6)
-  frame.display.bitmap(x, y, sprite.width, sprite.colours, offset, sprite.pixels)
+  draw_sprite(number(data, 2), number(data, 4), string.byte(data, 6))
   sprites, sprite = sprites + 1, nil
 end
 
@@ -151,7 +149,11 @@ handlers[0x22] = function(data)
 end
 
 handlers[0x32] = function(data)
-  frame.display.set_brightness(string.byte(data, 1) - 2)
+  set_brightness(string.byte(data, 1))
+end
+
+handlers[0x36] = function(data)
+  head.angle = string.byte(data, 1)
 end
 
 handlers[0x0d] = function(data)
@@ -171,7 +173,7 @@ handlers[0x30] = function(data)
   if rate == nil then
     frame.microphone.stop()
   else
-    frame.microphone.start({ sample_rate = rate, bit_depth = 16 })
+    listen(rate)
     listening = true
   end
 end
@@ -184,26 +186,27 @@ end
 
 -- ---------------------------------------------------------------- what goes on by itself
 
--- The exposure is measured some times, 0.1 s apart, before the picture is taken.
+-- The light is measured some times, 0.1 s apart, before the picture is taken.
 local function take_photo()
   if photo.exposures > 0 then
     if photo.passes % PASSES_BETWEEN == 0 then
       photo.exposures = photo.exposures - 1
-      frame.camera.auto({})
+      expose()
     end
     photo.passes = photo.passes + 1
     return
   end
   if not photo.taken then
-    frame.camera.capture({ resolution = photo.resolution, quality = photo.quality, pan = photo.pan })
+    capture(photo)
     photo.taken = true
   end
   if not frame.camera.image_ready() then return end
   for _ = 1, PACKETS_A_PASS do
-    local data = frame.camera.read(frame.bluetooth.max_length() - 1)
+    local data = frame.camera.read(room() - 1)
     if data == nil then
       send(PHOTO_END .. two_bytes(photo.sent // 65536) .. two_bytes(photo.sent))
       photo = nil
+      end_photo()
       return
     end
     if not send(PHOTO .. data) then error("a part of the photo was not sent") end
@@ -211,10 +214,17 @@ local function take_photo()
   end
 end
 
+-- Another use of the microphone may have ended this one.
+local function read_sound(bytes)
+  local fine, data = pcall(frame.microphone.read, bytes)
+  if not fine and is_break(data) then error(data, 0) end
+  return fine and data or nil
+end
+
 local function send_sound()
-  local room = (frame.bluetooth.max_length() - 1) // 2 * 2
+  local bytes = (room() - 1) // 2 * 2
   for _ = 1, PACKETS_A_PASS do
-    local data = frame.microphone.read(room)
+    local data = read_sound(bytes)
     if data == nil then
       listening = false
       send(SOUND_END)
@@ -229,29 +239,45 @@ local function send_sound()
   end
 end
 
+-- Say when the wearer looks up, and when no longer.
+local function watch_head()
+  head.passes = head.passes + 1
+  if head.angle == 0 or head.passes < HEAD_PASSES then return end
+  head.passes = 0
+  local fine, direction = pcall(frame.imu.direction)
+  if not fine then
+    if is_break(direction) then error(direction, 0) end
+    return
+  end
+  local up = direction.pitch >= (head.up and head.angle - HEAD_BACK or head.angle)
+  if up ~= head.up then
+    head.up = up
+    note(HEAD .. (up and "\1" or "\0"))
+  end
+end
+
 local function pass()
   local message = table.remove(complete, 1)
   if message ~= nil then
     local fine, problem = pcall(carry_out, message)
     if fine then send(CARRIED_OUT) else refuse(problem) end
   end
-  while taps > 0 do
-    taps = taps - 1
-    send(TAP)
-  end
+  watch_head()
+  while #news > 0 do send(table.remove(news, 1)) end
   if listening then send_sound() end
   if photo ~= nil then
     local fine, problem = pcall(take_photo)
     if not fine then
       if is_break(problem) then error(problem, 0) end
       photo = nil
+      end_photo()
       print("Error in photo: " .. tostring(problem))
       send(PHOTO_END .. "\255\255\255\255")
     end
   end
 end
 
-frame.imu.tap_callback(function() taps = taps + 1 end)
+pcall(frame.imu.tap_callback, function(kind) note(TAP .. (KINDS[kind] or "")) end)
 frame.bluetooth.receive_callback(receive)
 info()
 while true do

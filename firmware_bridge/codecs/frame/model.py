@@ -1,48 +1,98 @@
-"""Brilliant Labs Frame: how it is recognised, what it can do, and its quirks with their reasons."""
+"""Brilliant Labs Frame and Halo: how they are recognised, what they can do, and their quirks with
+their reasons.
+"""
 
 import re
+from functools import partial
 from types import MappingProxyType
 from typing import Any, Final
 
 from firmware_bridge.codec import Codec, Role
-from firmware_bridge.models import NOTHING, Advertisement, Gatt, Model, Pairing, Quirk
+from firmware_bridge.models import NOTHING, Advertisement, Channel, Gatt, Model, Pairing, Quirk
 from firmware_bridge.sides import Side
 
 _SERVICE: Final = "7a230001-5475-a6a4-654c-8431f6ad49c4"
+_RX: Final = "7a230002-5475-a6a4-654c-8431f6ad49c4"
+_TX: Final = "7a230003-5475-a6a4-654c-8431f6ad49c4"
 _NAME: Final = re.compile(r"Frame [0-9A-F]{2}")
+_HALO_NAME: Final = re.compile(r"Halo [0-9A-Fa-f]{2}")
 
 
 def _codec(
+    key: str,
     max_packet: int,
     *,
     role: Role = Role.CENTRAL,
     side: Side | None = None,  # noqa: ARG001 - the factory's
 ) -> Codec[Any]:
-    if role is Role.PERIPHERAL:
-        from firmware_bridge.codecs.frame.peripheral import FramePeripheral  # noqa: PLC0415 - for the simulator only
+    from firmware_bridge.codecs.frame.hardware import BY_KEY  # noqa: PLC0415 - for these glasses only
 
-        return FramePeripheral(max_packet=max_packet)
-    from firmware_bridge.codecs.frame.central import FrameCodec  # noqa: PLC0415 - for a Frame only
+    hardware = BY_KEY[key]
+    if role is Role.PERIPHERAL:
+        from firmware_bridge.codecs.frame.device import FrameDevice  # noqa: PLC0415 - for the simulator only
+        from firmware_bridge.codecs.frame.peripheral import FramePeripheral  # noqa: PLC0415 - as above
+
+        return FramePeripheral(max_packet=max_packet, device=FrameDevice(hardware=hardware))
+    from firmware_bridge.codecs.frame.central import FrameCodec  # noqa: PLC0415 - for these glasses only
     from firmware_bridge.metrics import metrics_for  # noqa: PLC0415 - as above
 
-    return FrameCodec(width=metrics_for("frame").width, max_packet=max_packet)
+    return FrameCodec(width=metrics_for(key).width, max_packet=max_packet, hardware=hardware)
 
 
 def is_frame(heard: Advertisement) -> bool:
     """Return whether it is a Frame: Halo has the same service and another name."""
-    named = heard.name is not None and _NAME.fullmatch(heard.name) is not None
+    return _is_named(heard, _NAME)
+
+
+def is_halo(heard: Advertisement) -> bool:
+    return _is_named(heard, _HALO_NAME)
+
+
+def _is_named(heard: Advertisement, name: re.Pattern[str]) -> bool:
+    named = heard.name is not None and name.fullmatch(heard.name) is not None
     return named and _SERVICE in heard.service_uuids
 
 
+_PROGRAM_QUIRKS: Final = (
+    Quirk(
+        "own-program",
+        "the glasses run Lua: glassd uploads a program of its own (glassd_app.lua) and starts "
+        "it; other programs on the glasses are stopped meanwhile, their files stay",
+    ),
+    Quirk(
+        "slow-greeting",
+        "uploading the program takes some seconds, once for each version of it",
+    ),
+    Quirk(
+        "letters-are-counted",
+        "the program says how many characters and pictures it drew, not how many pixels are "
+        "lit: each character counts as one pixel, which is less than there are",
+    ),
+    Quirk(
+        "greys",
+        "the palette of 16 colours is set to greys: pages have brightness, no colours",
+    ),
+    Quirk(
+        "whole-pages",
+        "showing replaces all that was on the lens, so a changed row sends the whole page",
+    ),
+    Quirk(
+        "looking-up",
+        "the program asks four times a second how the head is held, and says when the wearer "
+        "looks up by 25° or another set angle. The maker's SDK (frame-sdk 1.2.4) says both that "
+        "a positive pitch is up and that it is down; Halo's firmware, its formula and a published "
+        "application say up, which is taken",
+    ),
+)
 _FRAME: Final = Model(
     key="frame",
     title="Brilliant Labs Frame",
     gatt=Gatt(
         service=_SERVICE,
-        rx="7a230002-5475-a6a4-654c-8431f6ad49c4",
-        tx="7a230003-5475-a6a4-654c-8431f6ad49c4",
+        rx=_RX,
+        tx=_TX,
     ),
-    codec=_codec,
+    codec=partial(_codec, "frame"),
     recognises=is_frame,
     firmware_models=("Frame",),
     capabilities=MappingProxyType(
@@ -68,8 +118,9 @@ _FRAME: Final = Model(
             "camera": True,
             "camera.width": 720,
             "camera.height": 720,
+            "imu": True,
             "prompt": False,
-            "gestures": "tap,double_tap",
+            "gestures": "tap,double_tap,head_up,head_down",
         }
     ),
     font="frame",
@@ -77,37 +128,16 @@ _FRAME: Final = Model(
     hello_s=30.0,
     simulator="firmware_bridge.sim.frame",
     quirks=(
-        Quirk(
-            "own-program",
-            "the glasses run Lua: glassd uploads a program of its own (glassd_app.lua) and starts "
-            "it; other programs on the glasses are stopped meanwhile, their files stay",
-        ),
-        Quirk(
-            "slow-greeting",
-            "uploading the program takes some seconds, once for each version of it",
-        ),
-        Quirk(
-            "letters-are-counted",
-            "the program says how many characters and pictures it drew, not how many pixels are "
-            "lit: each character counts as one pixel, which is less than there are",
-        ),
+        *_PROGRAM_QUIRKS,
         Quirk(
             "published-widths",
             "text is measured with the widths that the maker's SDK publishes (frame-sdk 1.2.4), "
             "4 pixels between characters; not yet compared with real glasses",
         ),
         Quirk(
-            "greys",
-            "the palette of 16 colours is set to greys: pages have brightness, no colours",
-        ),
-        Quirk(
             "small-pictures",
             "one packet is on its way at a time, about 8 kB/s: pictures of more than 24 kB are "
             "sent with fewer bits per pixel, so that a page arrives within its 5 s",
-        ),
-        Quirk(
-            "whole-pages",
-            "showing replaces all that was on the lens, so a changed row sends the whole page",
         ),
         Quirk(
             "turned-photos",
@@ -119,5 +149,133 @@ _FRAME: Final = Model(
         ),
     ),
 )
+_HALO: Final = Model(
+    key="halo",
+    title="Brilliant Labs Halo",
+    gatt=Gatt(
+        service=_SERVICE,
+        rx=_RX,
+        tx=_TX,
+        channels=(
+            Channel(
+                "speaker",
+                _SERVICE,
+                "7a230005-5475-a6a4-654c-8431f6ad49c4",
+                write=True,
+                optional=True,
+            ),
+            Channel(
+                "battery",
+                "0000180f-0000-1000-8000-00805f9b34fb",
+                "00002a19-0000-1000-8000-00805f9b34fb",
+                notify=True,
+                read=True,
+                optional=True,
+            ),
+        ),
+    ),
+    codec=partial(_codec, "halo"),
+    recognises=is_halo,
+    firmware_models=("Halo",),
+    capabilities=MappingProxyType(
+        {
+            **NOTHING,
+            "display": True,
+            "display.width": 192,
+            "display.height": 168,
+            "display.bpp": 4,
+            "display.lines": 14,
+            "display.font": "halo",
+            "display.line_height": 12,
+            "display.page_bytes": 1024,
+            "display.bitmap": True,
+            "display.tiles": True,
+            "display.count": 1,
+            "display.is_color": False,
+            "display.brightness": True,
+            "microphone": True,
+            "microphone.codecs": "pcm16",
+            "microphone.count": 2,
+            "microphone.vad": False,
+            "speaker": True,
+            "speaker.codecs": "pcm16",
+            "speaker.rate": 16000,
+            "speaker.private": False,
+            "camera": True,
+            "camera.width": 640,
+            "camera.height": 480,
+            "button": True,
+            "imu": True,
+            "prompt": False,
+            "gestures": "tap,double_tap,button,button_long,head_up,head_down",
+        }
+    ),
+    font="halo",
+    pairing=Pairing.JUST_WORKS,
+    hello_s=30.0,
+    simulator="firmware_bridge.sim.halo",
+    quirks=(
+        *_PROGRAM_QUIRKS,
+        Quirk(
+            "round-lens",
+            "the lens is a circle of 256 pixels: glassd uses the 192 × 168 in its middle, which "
+            "are all visible",
+        ),
+        Quirk(
+            "ascii-font",
+            "its font has ASCII only, 8 pixels a character, and leaves out all else without a "
+            "word: glassd draws other letters itself, as pictures",
+        ),
+        Quirk(
+            "drawn-at-once",
+            "there is no second buffer: the program keeps a page until it is whole",
+        ),
+        Quirk(
+            "lens-asleep",
+            "the lens and the camera are switched off until a program wants them",
+        ),
+        Quirk(
+            "speech-as-lc3",
+            "speech is sent as LC3 where liblc3 is installed, else as samples, which need eight "
+            "times the air; never more than fits into its buffer of 8 kB, because the rest is "
+            "lost without a word",
+        ),
+        Quirk(
+            "sound-is-counted",
+            "newer firmware counts what the speaker played; with one that does not, speech is "
+            "never said to be heard",
+        ),
+        Quirk(
+            "le-audio-first",
+            "an LE Audio stream of the phone takes microphone and speaker: then they refuse",
+        ),
+        Quirk(
+            "pairing-window",
+            "new hosts are taken for 60 s after the button was held for 5 s, or while no host is "
+            "known; five hosts are remembered (PAIRING.md of its firmware)",
+        ),
+        Quirk(
+            "more-characteristics",
+            "BLE_SERVICES.md lists two characteristics more than PROTOCOL.md, for video and for "
+            "the microphone, and the power state of the battery with values that its own table "
+            "contradicts: none is used",
+        ),
+        Quirk(
+            "tap-kinds",
+            "firmware from 0.8.8 says which taps belong together, older firmware reports each: "
+            "both are understood",
+        ),
+        Quirk(
+            "turned-photos",
+            "photos are turned by 270° clockwise, as the maker's library does for both glasses; "
+            "not yet compared with real glasses",
+        ),
+        Quirk(
+            "main-may-stay",
+            "a main.lua that catches breaks keeps the prompt to itself; only byte 05, which "
+            "removes that file, would end it, and glassd removes nothing that is not its own",
+        ),
+    ),
+)
 
-MODELS: Final = (_FRAME,)
+MODELS: Final = (_FRAME, _HALO)

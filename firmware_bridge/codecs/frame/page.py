@@ -4,12 +4,10 @@ from collections import deque
 from collections.abc import Callable
 from typing import NamedTuple
 
+from firmware_bridge.codecs.frame.hardware import FrameHardware
 from firmware_bridge.codecs.frame.jobs import Job, Message
 from firmware_bridge.codecs.frame.picture import lit, sprites_of
 from firmware_bridge.codecs.frame.wire import (
-    LINE_HEIGHT,
-    LINES,
-    WIDTH,
     From,
     Place,
     PlainText,
@@ -47,25 +45,38 @@ class _Drawn(NamedTuple):
         return Done(drawn=self.letters + self.pixels, clipped=self.clipped)
 
 
-def page_job(page: ShowPage, number: int, width: Callable[[str], float]) -> Job:
+def page_job(
+    page: ShowPage, number: int, width: Callable[[str], float], hardware: FrameHardware
+) -> Job:
     """Return the messages that draw a page and show it. `number` tells pages apart."""
     messages: deque[Message] = deque()
     letters = sprites = pixels = clipped = 0
-    for x, y, sprite in sprites_of(page.tiles):
+    left, top = hardware.left + 1, hardware.top + 1
+    for x, y, sprite in sprites_of(page.tiles, width=hardware.width, height=hardware.height):
         messages.append((To.SPRITE, sprite_bytes(sprite)))
-        messages.append((To.PLACE, place_bytes(Place(To.SPRITE, x + 1, y + 1))))
+        messages.append((To.PLACE, place_bytes(Place(To.SPRITE, left + x, top + y))))
         sprites, pixels = sprites + 1, pixels + lit(sprite)
     for line in page.lines:
-        if not _fits(line, width):
+        if not _fits(line, width, hardware):
             clipped += 1
-        if line.row < LINES and line.x < WIDTH and line.text.strip(" "):
-            text = PlainText(line.x + 1, line.row * LINE_HEIGHT + 1, line.text)
-            messages.append((To.TEXT, text_bytes(text)))
-            letters += len(line.text) - line.text.count(" ")
+        if line.row < hardware.lines and line.x < hardware.width and line.text.strip(" "):
+            text = _drawable(line.text, hardware)
+            place = left + line.x, top + line.row * hardware.line_height
+            messages.append((To.TEXT, text_bytes(PlainText(*place, text))))
+            letters += len(text) - text.count(" ")
     messages.append((To.SHOW, number.to_bytes(2, "big")))
     drawn = _Drawn(number, letters, sprites, pixels, clipped)
     return Job(messages, judge=drawn.judge, answer=From.SHOWN, is_page=True)
 
 
-def _fits(line: TextLine, width: Callable[[str], float]) -> bool:
-    return line.row < LINES and line.x + width(line.text) <= WIDTH
+def _fits(line: TextLine, width: Callable[[str], float], hardware: FrameHardware) -> bool:
+    """Return whether all of a line will be on the lens."""
+    across = line.x + width(line.text)
+    return line.row < hardware.lines and across <= hardware.width and hardware.can_draw(line.text)
+
+
+def _drawable(text: str, hardware: FrameHardware) -> str:
+    """Return text with a question mark for each character that the glasses would leave out."""
+    if hardware.can_draw(text):
+        return text
+    return "".join(ch if hardware.can_draw(ch) else "?" for ch in text)

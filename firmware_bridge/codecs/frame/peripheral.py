@@ -1,5 +1,5 @@
-"""Brilliant Labs Frame, peripheral role, for the simulator and the tests: prompt, single-slot
-buffers, and the messages of our program or of another host's.
+"""Frame and Halo, peripheral role, for the simulator and the tests: prompt, the
+buffers of both, and the messages of our program or of another host's.
 """
 
 from collections import deque
@@ -8,18 +8,25 @@ from typing import Final, Literal
 
 from firmware_bridge.codec import NEED_DATA, Incoming, _NeedData
 from firmware_bridge.codecs.frame import sdk
-from firmware_bridge.codecs.frame.device import FIRMWARE, FrameDevice
-from firmware_bridge.codecs.frame.photo import CAPTURES
+from firmware_bridge.codecs.frame.device import FrameDevice
 from firmware_bridge.codecs.frame.picture import tile_of
+from firmware_bridge.codecs.frame.ring import SoundRing
+from firmware_bridge.codecs.frame.slots import DATA_S, PROMPT_S, QUEUED_DATA, QUEUED_TEXT, Slot
+from firmware_bridge.codecs.frame.told import by_program, by_prompt
 from firmware_bridge.codecs.frame.wire import (
-    BAD_PHOTO,
+    BATTERY,
     BREAK,
     CARRIED_OUT,
     DATA,
-    LINE_HEIGHT,
+    LEAVE,
     RATES,
+    REBOOT,
     REFUSED,
+    REMOVE_ALL,
+    REMOVE_MAIN,
     RESET,
+    SPEAKER,
+    SPOKEN_RATE,
     Capture,
     From,
     To,
@@ -28,54 +35,52 @@ from firmware_bridge.codecs.frame.wire import (
     read_sprite,
     read_text,
 )
-from firmware_bridge.errors import LocalMisuse, RemoteViolation, Violation
+from firmware_bridge.errors import RemoteViolation, Violation
 from firmware_bridge.messages import (
     MAX_LINES,
+    AudioChunk,
     AudioFormat,
     BatteryChanged,
     Command,
     Done,
+    EndAudio,
     Event,
     Failed,
-    Gesture,
-    Gestured,
-    MicrophoneChunk,
-    PhotoFailed,
-    PhotoTaken,
     Reply,
     SetBrightness,
     ShowPage,
+    StartAudio,
     StartMicrophone,
     StopMicrophone,
     TakePhoto,
-    TextLine,
 )
-from firmware_bridge.packets import MIN_PACKET, clamp_packet
+from firmware_bridge.packets import MIN_PACKET, ChannelPacket, channel_of, clamp_packet
 
 MAX_WAITING: Final = 1024
 """Packets that may wait for the central."""
-PROMPT_S: Final = 0.010
-"""Seconds until the prompt takes a text: it looks every 10 ms."""
-DATA_S: Final = 0.001
-SECOND_TAP_S: Final = 0.12
 STREAM: Final = 1
 SCENE: Final = "frame"
 MAX_TILES: Final = 256
+_CONTROLS: Final = (REBOOT, RESET, REMOVE_MAIN, LEAVE, REMOVE_ALL)
 
 
 class FramePeripheral:
     """One connection; implements `Codec[bytes]` in the peripheral role. `device` outlives it.
 
     Messages with an effect become commands with a number: execute them, then `send(Done() or
-    Failed(…), re=number)`. `capture` is the last photo asked for.
+    Failed(…), re=number)`. `capture` is the last photo asked for. `reboot` is called when a Halo is
+    told to reboot.
     """
 
     def __init__(self, *, max_packet: int = MIN_PACKET, device: FrameDevice | None = None) -> None:
         self.device = device or FrameDevice()
         self.capture = Capture()
         self._max_packet = clamp_packet(max_packet)
-        self._slots: dict[str, tuple[float, bytes]] = {}
-        """The two buffers of one packet each: for the prompt, and for the program."""
+        self.reboot: Callable[[], object] = lambda: None
+        halo = self.device.hardware.is_halo
+        self._prompts = Slot(PROMPT_S, QUEUED_TEXT if halo else None)
+        self._data = Slot(DATA_S, QUEUED_DATA if halo else None)
+        self._ring = SoundRing()
         self._out: deque[bytes] = deque()
         self._later: deque[tuple[float, bytes]] = deque()
         self._inbox: deque[Incoming] = deque()
@@ -96,38 +101,61 @@ class FramePeripheral:
         self.handle_timer(now)
         if not packet:
             raise RemoteViolation(Violation.TRUNCATED, "an empty packet")
-        if packet == BREAK:
+        channel = channel_of(packet)
+        if channel:
+            self._channel(channel, packet, now)
+        elif packet[0] == DATA:
+            self._data.put(packet[1:], now)
+        elif not self._control(packet):
+            self._prompts.put(packet, now)
+
+    def _channel(self, channel: str, packet: bytes, now: float) -> None:
+        """Take sound. Raises `RemoteViolation` for what no Halo has."""
+        if channel != SPEAKER:
+            raise RemoteViolation(Violation.UNKNOWN_FRAME, f"a packet for {channel!r}")
+        if self._ring.take(len(packet), now):
+            self._inbox.append(Incoming(AudioChunk(STREAM, 0, (bytes(packet),))))
+
+    def _control(self, packet: bytes) -> bool:
+        """Carry out a control; return whether it was one."""
+        halo = self.device.hardware.is_halo
+        first = packet[:1] if halo else packet
+        if first == BREAK:
             self._stop_recording()
-            self._print(self.device.stop())
-        elif packet == RESET:
-            for line in self.device.reset():
-                self._print(line)
-        elif packet[0] != DATA:
-            self._slots["prompt"] = now + PROMPT_S, packet
+            printed = [self.device.stop() or ""]
+        elif first == RESET and not halo:
+            printed = self.device.reset()
+        elif halo and first in _CONTROLS:
+            printed = self.device.control(first)
         else:
-            self._slots["program"] = now + DATA_S, packet[1:]
+            return False
+        if halo:
+            self._prompts.clear()
+            self._data.clear()
+        for line in printed:
+            self._print(line)
+        if halo and first == REBOOT:
+            self.reboot()
+        return True
 
     def handle_timer(self, now: float) -> None:
         """Let the Lua machine take what waits, and send what is due."""
         while self._later and now >= self._later[0][0]:
             self._say(self._later.popleft()[1])
-        due, text = self._slots.get("prompt", (now + 1, b""))
-        if now >= due and self.device.program is None:
-            del self._slots["prompt"]
+        while not self._is_busy and (text := self._prompts.take(now)) is not None:
             self._prompt(text.partition(b"\0")[0].decode("utf-8", "replace"))
-        due, data = self._slots.get("program", (now + 1, b""))
-        if now >= due:
-            del self._slots["program"]
+        while (data := self._data.take(now)) is not None:
             self._receive(data)
+
+    @property
+    def _is_busy(self) -> bool:
+        return self.device.program is not None or self.device.left
 
     def next_timer(self) -> float | None:
         """The time when the Lua machine takes what waits, or None."""
         due = [self._later[0][0]] if self._later else []
-        due += [
-            due_at
-            for name, (due_at, _) in self._slots.items()
-            if name == "program" or self.device.program is None
-        ]
+        due += self._data.due()
+        due += [] if self._is_busy else self._prompts.due()
         return min(due, default=None)
 
     def _prompt(self, text: str) -> None:
@@ -136,7 +164,8 @@ class FramePeripheral:
             self._print(line)
         if self.device.wants_show:
             self.device.wants_show = False
-            self._command(self._taken(), lambda _reply: None)
+            page = self._taken(keep=self.device.hardware.is_halo)
+            self._command(page, lambda _reply: None)
         if self.device.photo is not None:
             self.capture, self.device.photo = self.device.photo, None
             self._command(TakePhoto(1), lambda _reply: None)
@@ -173,12 +202,15 @@ class FramePeripheral:
             self._refuse(str(error))
 
     def _acknowledge(self) -> None:
-        if self.device.dialect.acknowledges or self._ours:
+        if self._ours:
             self._say(CARRIED_OUT)
+        elif how := self.device.dialect.acknowledgement:
+            self._say(bytes((DATA,)) + how)
 
     def _refuse(self, why: str) -> None:
         self._print(f"Error in data accumulator: {why}"[: self._max_packet])
-        self._say(REFUSED)
+        how = self.device.dialect.acknowledgement
+        self._say(REFUSED if self._ours or not how else bytes((DATA,)) + how[:-1] + b"\1")
 
     @property
     def _ours(self) -> bool:
@@ -198,7 +230,8 @@ class FramePeripheral:
                 self._place(payload)
             case To.CAPTURE:
                 self.capture = read_capture(payload)
-                size = next((s for s, c in CAPTURES.items() if c == self.capture), None)
+                sizes = self.device.hardware.captures.items()
+                size = next((s for s, c in sizes if c == self.capture), None)
                 self._command(TakePhoto(1, size) if size else TakePhoto(1))
             case _ if self._ours:
                 self._own(code, payload)
@@ -211,27 +244,52 @@ class FramePeripheral:
             case To.HELLO:
                 self._hello()
             case To.BATTERY:
-                self._say(bytes((DATA, From.BATTERY, self.device.battery)))
+                charging = bytes((self.device.charging,)) if self._is_halo else b""
+                self._say(bytes((DATA, From.BATTERY, self.device.battery)) + charging)
                 self._acknowledge()
             case To.SHOW:
                 self._show(payload)
             case To.LISTEN if len(payload) == 1 and payload[0] <= len(RATES):
                 rate = payload[0] and RATES[payload[0] - 1]
+                if rate and not self.device.dialect.microphone:
+                    raise ValueError("Failed to initialize microphone: occupied by LE Audio")
                 start = StartMicrophone(STREAM, AudioFormat.PCM16, rate)
                 self._command(start if rate else StopMicrophone(STREAM))
             case To.BRIGHTNESS if len(payload) == 1 and payload[0] <= 4:
                 self._command(SetBrightness(25 * payload[0]))
+            case To.HEAD_ANGLE if len(payload) == 1 and payload[0] <= 60:
+                self.device.head_angle = payload[0]
+                self._acknowledge()
+            case To.SPEAK if self._is_halo and payload in (b"\0", b"\1"):
+                form = AudioFormat.LC3 if payload[0] else AudioFormat.PCM16
+                self._ring.open(coded=form is AudioFormat.LC3)
+                self._command(StartAudio(STREAM, form, SPOKEN_RATE))
+            case To.END_SPEECH if self._is_halo and not payload:
+                self._ring.close()
+                self._command(EndAudio(STREAM, flush=True), self._spoken)
             case _:
                 raise RemoteViolation(Violation.BAD_MESSAGE, f"{code:02X} {payload[:8].hex()}")
 
+    @property
+    def _is_halo(self) -> bool:
+        return self.device.hardware.is_halo
+
+    def _spoken(self, reply: Reply) -> None:
+        """Say what the speaker played, where the firmware counts it."""
+        samples = reply.samples or 0 if isinstance(reply, Done) else 0
+        counted = samples.to_bytes(4, "big") if self.device.dialect.counts_sound else b""
+        self._say(bytes((DATA, From.PLAYED)) + counted)
+        self._acknowledge()
+
     def _text(self, payload: bytes) -> None:
-        text = read_text(payload)
+        text = read_text(payload, self.device.hardware.screen)
         if len(self.device.lines) >= MAX_LINES:
             raise ValueError(f"more than {MAX_LINES} lines")
-        row = (text.y - 1) // LINE_HEIGHT
-        line = TextLine(row, text.text.replace("\n", " "), text.x - 1)
-        self.device.lines.append(line)
-        self.device.letters += len(text.text) - text.text.count(" ")
+        shown = text.text.replace("\n", " ")
+        if self._is_halo:  # its font has no others
+            shown = "".join(ch for ch in shown if " " <= ch <= self.device.hardware.last_glyph)
+        self.device.lines.append(self.device.line_at(shown, text.x, text.y))
+        self.device.letters += len(shown) - shown.count(" ")
         self._drawn()
 
     def _sprite(self, code: int, payload: bytes, *, compress_byte: bool) -> None:
@@ -242,8 +300,8 @@ class FramePeripheral:
             self._draw(code, 0, 0)
 
     def _place(self, payload: bytes) -> None:
-        place = read_place(payload)
-        self._draw(place.code, place.x - 1, place.y - 1)
+        place = read_place(payload, self.device.hardware.screen)
+        self._draw(place.code, *self.device.place_at(place.x, place.y))
 
     def _draw(self, code: int, x: int, y: int) -> None:
         sprite = self.device.sprites.pop(code, None)
@@ -259,10 +317,11 @@ class FramePeripheral:
         else:
             self._command(self._taken())
 
-    def _taken(self, page: int = 1) -> ShowPage:
-        """Take the back buffer as a page."""
+    def _taken(self, page: int = 1, *, keep: bool = False) -> ShowPage:
+        """Take the back buffer as a page. `keep`: what follows is drawn over it."""
         lines, tiles = tuple(self.device.lines), tuple(self.device.tiles)
-        self.device.clear()
+        if not keep:
+            self.device.clear()
         return ShowPage(SCENE, max(1, page), max(1, page), lines, tiles)
 
     def _show(self, payload: bytes) -> None:
@@ -286,7 +345,9 @@ class FramePeripheral:
             self.device.program.buffer.clear()
         self.device.sprites.clear()
         if self.device.dirty:
-            self._command(self._taken(), lambda _reply: None)
+            dropped = self._taken()
+            if not self._is_halo:
+                self._command(dropped, lambda _reply: None)
         self._command(StopMicrophone(STREAM), lambda _reply: None)
         self._inform()
         self._acknowledge()
@@ -294,7 +355,7 @@ class FramePeripheral:
     def _inform(self) -> None:
         build = "" if self.device.program is None else self.device.program.build
         head = bytes((DATA, From.INFO, self.device.battery))
-        self._say(head + build.encode() + FIRMWARE.encode())
+        self._say(head + build.encode() + self.device.firmware.encode())
 
     def _command(self, command: Command, answer: Callable[[Reply], None] | None = None) -> None:
         self._number += 1
@@ -323,65 +384,26 @@ class FramePeripheral:
                 answer(message)
             return 0
         if isinstance(message, BatteryChanged):
-            self.device.battery = message.level  # said when it is asked for
-        elif self.device.program is not None:
-            self._event(message, now)
+            self._battery(message)
         else:
-            self._prompt_event(message, now)
+            say = by_prompt if self.device.program is None else by_program
+            for delay_s, packet in say(message, self.device, self._max_packet):
+                if delay_s:
+                    self._later.append((now + delay_s, packet))
+                else:
+                    self._out.append(packet)
         return 0
 
-    def _prompt_event(self, message: Command | Event | Reply, now: float) -> None:
-        """Say what functions of the maker's SDK say while no program runs."""
-        match message:
-            case PhotoTaken(jpeg=jpeg):
-                room = self._max_packet - 2
-                parts = [jpeg[at : at + room] for at in range(0, len(jpeg), room)]
-                self._out += [bytes((DATA, sdk.LONG_DATA)) + part for part in parts]
-                self._out.append(bytes((DATA, sdk.LONG_DATA_END)) + str(len(parts)).encode())
-            case MicrophoneChunk(frames=frames) if self.device.records is not None:
-                sound = b"".join(frames)
-                eight_bits = self.device.records[1] == 8
-                room = (self._max_packet - 5) // 2 * 2
-                self._pieces(From.SOUND, sound[1::2] if eight_bits else sound, room)
-            case Gestured(gesture) if self.device.taps:
-                self._tap(From.SDK_TAP, gesture, now)
-
-    def _event(self, message: Command | Event | Reply, now: float) -> None:
-        match message:
-            case Gestured(Gesture.TAP | Gesture.DOUBLE_TAP as gesture):
-                code = From.TAP if self._ours else self.device.dialect.tap
-                self._tap(code, gesture, now)
-            case MicrophoneChunk(frames=frames):
-                self._pieces(From.SOUND, b"".join(frames), (self._max_packet - 2) // 2 * 2)
-            case PhotoTaken(jpeg=jpeg):
-                self._pieces(From.PHOTO, jpeg, self._max_packet - 2)
-                self._end_photo(len(jpeg))
-            case PhotoFailed(detail=why):
-                self._print(f"Error in photo: {why}"[: self._max_packet])
-                self._end_photo(BAD_PHOTO)
-            case _:
-                raise LocalMisuse(f"a Frame never says {type(message).__name__}")
-
-    def _tap(self, code: int, gesture: Gesture, now: float) -> None:
-        """Say one tap, or two."""
-        tap = bytes((DATA, code))
-        self._say(tap)
-        if gesture is Gesture.DOUBLE_TAP:
-            self._later.append((now + SECOND_TAP_S, tap))
+    def _battery(self, known: BatteryChanged) -> None:
+        """Keep it until it is asked for; Halo also notifies its battery service."""
+        self.device.battery, self.device.charging = known.level, known.charging
+        if self._is_halo and len(self._out) < MAX_WAITING:
+            self._out.append(ChannelPacket(bytes((known.level,)), BATTERY))
 
     def end_sound(self) -> None:
         """Say that the microphone has stopped, if a program runs that would."""
         if self.device.program is not None:
             self._say(bytes((DATA, From.SOUND_END)))
-
-    def _pieces(self, code: From, data: bytes, room: int) -> None:
-        for at in range(0, len(data), room):
-            self._out.append(bytes((DATA, code)) + data[at : at + room])
-
-    def _end_photo(self, size: int) -> None:
-        self._out.append(
-            bytes((DATA, From.PHOTO_END)) + (size.to_bytes(4, "big") if self._ours else b"")
-        )
 
     def _print(self, text: str | None) -> None:
         """Print a text, which is dropped while the radio is busy."""

@@ -2,26 +2,20 @@
 
 from typing import Final
 
-from firmware_bridge.codecs.frame.wire import BAD_PHOTO, Capture
-from firmware_bridge.messages import MAX_PHOTO_BYTES, PhotoFailed, PhotoSize, PhotoTaken
+from firmware_bridge.codecs.frame.wire import BAD_PHOTO
+from firmware_bridge.messages import MAX_PHOTO_BYTES, PhotoFailed, PhotoTaken
 
-TURNED: Final = 270
-"""Degrees clockwise to be upright: hosts turn photos by 90° anticlockwise (frame-msg)."""
 QUIET_S: Final = 15.0
 """Seconds without a part of an expected photo; the exposure alone takes about one."""
-CAPTURES: Final = {
-    PhotoSize.SMALL: Capture(2, 320),
-    PhotoSize.MEDIUM: Capture(3, 512),
-    PhotoSize.LARGE: Capture(4, 720),
-}
 _JPEG: Final = b"\xff\xd8"
 
 
 class PhotoIn:
     """One photo that was asked for. Used once."""
 
-    def __init__(self, number: int, now: float) -> None:
+    def __init__(self, number: int, now: float, *, turned: int) -> None:
         self.number = number
+        self._turned = turned
         self.due = now + QUIET_S
         """When it is given up."""
         self._jpeg = bytearray()
@@ -46,7 +40,7 @@ class PhotoIn:
             return self.failed(f"{size} of its {told} bytes arrived")
         if not self._jpeg.startswith(_JPEG):
             return self.failed("what arrived is no JPEG")
-        return PhotoTaken(self.number, bytes(self._jpeg), TURNED)
+        return PhotoTaken(self.number, bytes(self._jpeg), self._turned)
 
     def failed(self, why: str) -> PhotoFailed:
         return PhotoFailed(self.number, why)

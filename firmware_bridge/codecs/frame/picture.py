@@ -1,4 +1,4 @@
-"""Pictures of Frame: tiles ↔ sprites in a palette of greys, cut into strips.
+"""Pictures of Frame and Halo: tiles ↔ sprites in a palette of greys, cut into strips.
 
 All colours of the lens come from one palette of 16. This one begins with the levels of 1 and 2
 bits, so that text and pictures of any depth can be on the lens together.
@@ -7,7 +7,7 @@ bits, so that text and pictures of any depth can be on the lens together.
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from firmware_bridge.codecs.frame.wire import HEIGHT, WIDTH, Sprite
+from firmware_bridge.codecs.frame.wire import Sprite
 from firmware_bridge.messages import Tile
 from firmware_bridge.pixels import unpack
 
@@ -35,24 +35,26 @@ def _colour_table(tile_bpp: int, bpp: int) -> bytes:
     return bytes(nearest).ljust(256, b"\0")
 
 
-def sprites_of(tiles: Iterable[Tile]) -> Iterator[tuple[int, int, Sprite]]:
+def sprites_of(
+    tiles: Iterable[Tile], *, width: int, height: int
+) -> Iterator[tuple[int, int, Sprite]]:
     """Yield place (from 0) and sprite of each strip that is not dark; what is beyond the edges of
-    the lens is cut off.
+    a lens of this size is cut off.
     """
-    pictures = [picture for tile in tiles if (picture := _cropped(tile))]
+    pictures = [picture for tile in tiles if (picture := _cropped(tile, width, height))]
     sizes = [bits_needed(tile, levels) for tile, _, levels in pictures]
     most = 4
     while most > 1 and _bytes(pictures, sizes, most) > PAGE_BYTES:
         most //= 2
-    for (tile, width, levels), bits in zip(pictures, sizes, strict=True):
+    for (tile, across, levels), bits in zip(pictures, sizes, strict=True):
         bpp = min(bits, most)
         colours = levels.translate(_colour_table(tile.bpp, bpp))
-        rows = max(1, STRIP_BYTES * 8 // (width * bpp))
-        for top in range(0, len(colours) // width, rows):
-            strip = colours[top * width : (top + rows) * width]
+        rows = max(1, STRIP_BYTES * 8 // (across * bpp))
+        for top in range(0, len(colours) // across, rows):
+            strip = colours[top * across : (top + rows) * across]
             if any(strip):
-                height = len(strip) // width
-                sprite = Sprite(width, height, bpp, palette_of(bpp), _packed(strip, bpp))
+                down = len(strip) // across
+                sprite = Sprite(across, down, bpp, palette_of(bpp), _packed(strip, bpp))
                 yield tile.x, tile.y + top, sprite
 
 
@@ -70,14 +72,14 @@ def _bytes(pictures: list[tuple[Tile, int, bytes]], sizes: list[int], most: int)
     )
 
 
-def _cropped(tile: Tile) -> tuple[Tile, int, bytes] | None:
+def _cropped(tile: Tile, width: int, height: int) -> tuple[Tile, int, bytes] | None:
     """Return the tile, the width and the levels of what is on the lens; None for nothing."""
-    width, height = min(tile.width, WIDTH - tile.x), min(tile.height, HEIGHT - tile.y)
-    if width <= 0 or height <= 0:
+    across, down = min(tile.width, width - tile.x), min(tile.height, height - tile.y)
+    if across <= 0 or down <= 0:
         return None
     levels = unpack(tile.pixels, tile.width, tile.bpp)
-    rows = (levels[y * tile.width : y * tile.width + width] for y in range(height))
-    return tile, width, b"".join(rows)
+    rows = (levels[y * tile.width : y * tile.width + across] for y in range(down))
+    return tile, across, b"".join(rows)
 
 
 def _packed(colours: bytes, bpp: int) -> bytes:

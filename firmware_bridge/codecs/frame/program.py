@@ -1,4 +1,6 @@
-"""The program of the glasses (glassd_app.lua): its text as it is uploaded, and its version."""
+"""The program of the glasses (glassd_app.lua with the part of its hardware): its text as it is
+uploaded, and its version.
+"""
 
 import zlib
 from functools import cache
@@ -9,7 +11,8 @@ MODULE: Final = "glassd_app"
 FILE: Final = f"{MODULE}.lua"
 START: Final = f"require('{MODULE}')"
 BUILD_BYTES: Final = 8
-_PLACEHOLDER: Final = "@BUILD@"
+_BUILD: Final = "@BUILD@"
+_HARDWARE: Final = "@HARDWARE@"
 
 
 class Program(NamedTuple):
@@ -20,10 +23,16 @@ class Program(NamedTuple):
 
 
 @cache
-def program() -> Program:
-    """Read the program, without the comments and the indentation that people need."""
-    source = Path(__file__).with_name(FILE).read_text(encoding="utf-8")
+def program(hardware: str = "frame") -> Program:
+    """Read the program, without the comments and the indentation that people need. `hardware`: the
+    key of a `FrameHardware`.
+    """
+    source = _source(FILE).replace(_HARDWARE, _source(f"hardware_{hardware}.lua"))
     lines = (line.strip() for line in source.splitlines())
     text = "\n".join(line for line in lines if line and not line.startswith("--")) + "\n"
     build = f"{zlib.crc32(text.encode()):08x}"
-    return Program(text.replace(_PLACEHOLDER, build), build)
+    return Program(text.replace(_BUILD, build), build)
+
+
+def _source(name: str) -> str:
+    return Path(__file__).with_name(name).read_text(encoding="utf-8")

@@ -17,8 +17,8 @@ REST_S: Final = 0.2
 """Seconds after a break or reset, as in frame-ble."""
 _STOP: Final = (BREAK, RESET, BREAK)
 MAX_DETAIL: Final = 200
-BREAK_SIGNAL: Final = "break signal"
-"""End of what a program says when it is broken."""
+BREAK_SIGNALS: Final = ("break signal", "interrupted")
+"""End of what a program of Frame or Halo says when it is broken."""
 
 
 class _Step(Enum):
@@ -36,7 +36,7 @@ def is_error(text: str) -> bool:
     begins it with the place, unless a module could not be loaded.
     """
     loading = "module '" in text and ("not found" in text or "error loading" in text)
-    return text.startswith(("[string", MODULE)) or loading or text.endswith(BREAK_SIGNAL)
+    return text.startswith(("[string", MODULE)) or loading or text.endswith(BREAK_SIGNALS)
 
 
 class Startup:
@@ -129,7 +129,7 @@ class Startup:
 
     def printed(self, text: str, now: float, max_packet: int) -> None:
         """Process a text: a reply of the prompt, or an error."""
-        failed = is_error(text) and not text.endswith(BREAK_SIGNAL)  # a late one of our breaks
+        failed = is_error(text) and not text.endswith(BREAK_SIGNALS)  # a late one of our breaks
         if self._step is _Step.UPLOADING:
             if text == self._awaited:
                 self._next_piece(now)

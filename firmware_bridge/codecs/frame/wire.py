@@ -1,7 +1,8 @@
-"""Bytes of Brilliant Labs Frame: packets, messages of the program on the glasses, prompt.
+"""Bytes of Brilliant Labs Frame and Halo: packets, messages of the program on the glasses, prompt.
 
 Sources: Frame's firmware (frame-codebase), and the host packages frame-ble 1.1.1 and frame-msg
-5.2.1, whose framing and layouts the program on the glasses keeps where they have one.
+5.2.1, whose framing and layouts the program on the glasses keeps where they have one; those of Halo
+are in hardware.py.
 """
 
 import struct
@@ -26,14 +27,25 @@ WHITE: Final = 1
 
 DATA: Final = 0x01
 """First byte of a packet for the program, or from it; other packets are text."""
+REBOOT: Final = b"\x02"
 BREAK: Final = b"\x03"
 RESET: Final = b"\x04"
+REMOVE_MAIN: Final = b"\x05"
+LEAVE: Final = b"\x06"
+REMOVE_ALL: Final = b"\x07"
+"""02 and 05 to 07 are controls of Halo only."""
+SPEAKER: Final = "speaker"
+BATTERY: Final = "battery"
+"""Channels that Halo has beside the two of Frame."""
 MAX_MESSAGE: Final = 0xFFFF
 CARRIED_OUT: Final = bytes((DATA, 0))
 REFUSED: Final = bytes((DATA, 1))
 
 RATES: Final = (8000, 16000)
 """Sound in Hz; the number of a rate, from 1, is its place here. 0 switches the microphone off."""
+LC3_FRAME: Final = 40
+"""Bytes of 10 ms of speech: 32 kbit/s, 16 kHz."""
+SPOKEN_RATE: Final = 16000
 BAD_PHOTO: Final = 0xFFFFFFFF
 """Length in the end of a photo that could not be taken."""
 
@@ -50,6 +62,9 @@ class To(IntEnum):
     BATTERY = 0x31
     BRIGHTNESS = 0x32
     HELLO = 0x33
+    SPEAK = 0x34
+    END_SPEECH = 0x35
+    HEAD_ANGLE = 0x36
 
 
 class From(IntEnum):
@@ -62,9 +77,12 @@ class From(IntEnum):
     PHOTO_END = 0x08
     TAP = 0x09
     MOTION = 0x0A
+    CLICK = 0x0B
     BATTERY = 0x0C
     INFO = 0x40
     SHOWN = 0x41
+    PLAYED = 0x42
+    HEAD = 0x43
 
 
 # ------------------------------------------------------------------ framing
@@ -169,10 +187,10 @@ def text_bytes(text: PlainText) -> bytes:
     return _TEXT.pack(text.x, text.y, text.colour, text.spacing) + text.text.encode()
 
 
-def read_text(payload: bytes) -> PlainText:
+def read_text(payload: bytes, screen: tuple[int, int] = (WIDTH, HEIGHT)) -> PlainText:
     """Raises `RemoteViolation`."""
     x, y, colour, spacing = _unpack(_TEXT, payload)
-    if not (1 <= x <= WIDTH and 1 <= y <= HEIGHT and colour <= 15):
+    if not (1 <= x <= screen[0] and 1 <= y <= screen[1] and colour <= 15):
         raise RemoteViolation(Violation.BAD_MESSAGE, f"text at {x}, {y} in colour {colour}")
     return PlainText(x, y, payload[_TEXT.size :].decode("utf-8", "replace"), colour, spacing)
 
@@ -213,10 +231,10 @@ def place_bytes(place: Place) -> bytes:
     return _PLACE.pack(*place)
 
 
-def read_place(payload: bytes) -> Place:
+def read_place(payload: bytes, screen: tuple[int, int] = (WIDTH, HEIGHT)) -> Place:
     """Raises `RemoteViolation`."""
     place = Place(*_unpack(_PLACE, payload))
-    if not (1 <= place.x <= WIDTH and 1 <= place.y <= HEIGHT):
+    if not (1 <= place.x <= screen[0] and 1 <= place.y <= screen[1]):
         raise RemoteViolation(Violation.BAD_MESSAGE, f"a sprite at {place.x}, {place.y}")
     return place
 

@@ -1,4 +1,4 @@
-"""A simulated Brilliant Labs Frame: its radio, lens, camera and microphone."""
+"""A simulated Brilliant Labs Frame: its radio, lens, camera and microphone. Halo has them too."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -49,13 +49,18 @@ def parts(_model: Model, quirks: Sequence[str]) -> ModelParts:
     """Return the parts of one Frame. Raises `QuirkError`."""
     variant, running = dialect(quirks)
     device = FrameDevice(dialect=variant)
+    start(device, running)
+    return ModelParts((None,), partial(_serve, device), more_follow, _identity, MTU)
+
+
+def start(device: FrameDevice, running: str) -> None:
+    """Switch glasses on, on which this runs: "nothing", "glassd" or "other-program"."""
     if running == "glassd":
-        device.files[FILE] = program().text
+        device.files[FILE] = program(device.hardware.key).text
         device.run(START)
     elif running == "other-program":
         device.files[f"{OTHER}.lua"] = "while true do frame.sleep(1) end"
         device.run(f"require('{OTHER}')")
-    return ModelParts((None,), partial(_serve, device), more_follow, _identity, MTU)
 
 
 def more_follow(packet: bytes) -> bool:
@@ -64,9 +69,12 @@ def more_follow(packet: bytes) -> bool:
 
 
 def _identity(model: Model, _side: Side | None) -> GattIdentity:
-    """Return what it advertises (31 bytes, no scan response): name, flags, service."""
     address = address_of(model.key)
-    name = f"Frame {address[:2].upper()}"
+    return identity(model, address, f"Frame {address[:2].upper()}")
+
+
+def identity(model: Model, address: str, name: str, scan_response: bytes = b"") -> GattIdentity:
+    """Return what both advertise (31 bytes): name, flags, service."""
     advertised = AdvertisingData(
         [
             (AdvertisingData.COMPLETE_LOCAL_NAME, name.encode()),
@@ -77,7 +85,7 @@ def _identity(model: Model, _side: Side | None) -> GattIdentity:
             ),
         ]
     )
-    return GattIdentity(address, name, bytes(advertised))
+    return GattIdentity(address, name, bytes(advertised), scan_response)
 
 
 async def _serve(
@@ -96,6 +104,9 @@ async def _serve(
 
 class FrameSession(PeripheralSession):
     """One central's connection."""
+
+    photo_height = 1.0
+    """Height of a photo, of its width."""
 
     def __init__(self, glasses: MockGlasses, link: PeripheralLink, codec: FramePeripheral) -> None:
         super().__init__(glasses, link, codec)
@@ -123,7 +134,7 @@ class FrameSession(PeripheralSession):
         capture = self._frame.capture
         await self._glasses.time.rest(EXPOSURE_S)
         size, quality = capture.resolution, _JPEG_QUALITY[capture.quality]
-        jpeg = self._glasses.camera.take(size, size, quality=quality)
+        jpeg = self._glasses.camera.take(size, round(size * self.photo_height), quality=quality)
         self._glasses.tell({"event": "photo", "size": size, "bytes": len(jpeg)})
         self.tell(PhotoTaken(0, jpeg))
 

@@ -1,4 +1,5 @@
-"""Frame's Lua machine for real: Lua 5.4 (lupa) with stubs of the firmware's `frame.*` functions.
+"""The Lua machine of Frame or Halo for real: Lua 5.4 (lupa) with stubs of the firmware's `frame.*`
+functions.
 
 It has the interface of a codec, so that `FramePair` can join it to a central. Needs lupa.
 """
@@ -18,7 +19,9 @@ function(host)
   frame = {
     FIRMWARE_VERSION = host.firmware,
     battery_level = function() return host.battery() end,
-    sleep = function(seconds) if coroutine.yield(seconds) then error("break signal", 0) end end,
+    HARDWARE_VERSION = host.halo and "halo" or "Frame",
+    battery_charging = function() return host.charging end,
+    sleep = function(seconds) if coroutine.yield(seconds) then error(host.break_text, 0) end end,
     bluetooth = {
       max_length = function() return host.max_length() end,
       send = function(data)
@@ -29,10 +32,18 @@ function(host)
     },
     display = {
       text = function(text, x, y, style)
+        if host.halo then return host.text(text, x, y, style, nil) end
         style = style or {}
         host.text(text, x, y, style.color, style.spacing)
       end,
-      bitmap = function(...) host.bitmap(...) end,
+      clear = function() host.clear() end,
+      power_save = function(asleep) host.lens_asleep = asleep end,
+      set_font = function(...) host.font = {...} end,
+      brightness = function(level) host.brightness = level end,
+      bitmap = function(x, y, width, colours, offset, pixels, options)
+        host.bitmap(x, y, width, colours, offset, pixels)
+        if options then host.use_palette(options.palette_data) end
+      end,
       assign_color = function(...) host.assign_color(...) end,
       set_brightness = function(level)
         if level < -2 or level > 2 then error("brightness must be -2 to 2") end
@@ -42,6 +53,7 @@ function(host)
     },
     camera = {
       auto = function() host.expose() end,
+      power_save = function(asleep) host.camera_asleep = asleep end,
       capture = function(how)
         local problem = host.capture(how.resolution, how.quality, how.pan)
         if problem then error(problem) end
@@ -52,9 +64,28 @@ function(host)
     microphone = {
       start = function(how) host.listen(how.sample_rate, how.bit_depth) end,
       stop = function() host.listen(0, 0) end,
-      read = function(size) return host.read_sound(size) end,
+      read = function(size)
+        if host.taken_over then error("Microphone taken over by LE Audio") end
+        return host.read_sound(size)
+      end,
     },
-    imu = { tap_callback = function(handler) host.tap_callback(handler) end },
+    imu = {
+      tap_callback = function(handler) host.tap_callback(handler) end,
+      direction = function()
+        if host.pitch == nil then error("IMU not initialized") end
+        return { pitch = host.pitch, roll = 0.0 }
+      end,
+    },
+    button = {
+      single = function(handler) host.clicks["single"] = handler end,
+      double = function(handler) host.clicks["double"] = handler end,
+      long = function(handler) host.clicks["long"] = handler end,
+    },
+    speaker = {
+      start = function(how) host.speak(how.encoder, how.sample_rate, how.bitrate) end,
+      stop = function() host.speak(nil) end,
+      stats = function() return host.counts() end,
+    },
     file = {
       open = function(name, mode)
         host.open(name)
@@ -104,6 +135,18 @@ class Host:
     def __init__(self, glasses: "LuaGlasses") -> None:
         self.firmware = FIRMWARE.encode()
         self._glasses = glasses
+        self.halo = glasses.halo
+        self.break_text = b"interrupted" if self.halo else b"break signal"
+        self.charging = False
+        self.pitch: float | None = 0.0
+        self.lens_asleep = self.camera_asleep = True
+        self.font: Any = None
+        self.palettes: list[bytes] = []
+        self.clicks: dict[bytes, Any] = {}
+        self.speaking: tuple[Any, ...] | None = None
+        self.played = {"frames_decoded": 0, "frames_write_failed": 0, "pcm_bytes": 0}
+        self.counts_sound = True
+        self.taken_over = False
         self.level = 87.6
         self.drawn: list[tuple[Any, ...]] = []
         self.shown: list[list[tuple[Any, ...]]] = []
@@ -131,7 +174,7 @@ class Host:
         if len(data) > self.max_length():
             return b"string length is greater than max_length()"
         if self.breaking:
-            return b"break signal"
+            return self.break_text
         if not self._glasses.connected:
             return b"not connected"
         return self._glasses.notify(b"\x01" + data)
@@ -160,6 +203,20 @@ class Host:
     def show(self):
         self.shown.append(self.drawn)
         self.drawn = []
+
+    def clear(self):
+        """What is drawn on a Halo from here on is a new picture."""
+        self.shown.append([])
+        self.drawn = self.shown[-1]
+
+    def use_palette(self, palette):
+        self.palettes.append(palette)
+
+    def speak(self, encoder, rate=0, bitrate=0):
+        self.speaking = (encoder, rate, bitrate) if encoder else None
+
+    def counts(self):
+        return self._glasses.table(self.played)
 
     def expose(self):
         self.exposed += 1
@@ -203,8 +260,9 @@ class LuaGlasses:
     `files` and the running program outlive connections.
     """
 
-    def __init__(self, *, max_packet: int = 244) -> None:
+    def __init__(self, *, max_packet: int = 244, halo: bool = False) -> None:
         self.max_packet = max_packet
+        self.halo = halo
         self.connected = True
         self.files: dict[bytes, bytes] = {}
         self._slot: bytes | None = None
@@ -215,6 +273,8 @@ class LuaGlasses:
         self.host = Host(self)
         self._lua = LuaRuntime(encoding=None, unpack_returned_tuples=True)
         self._lua.eval(FRAME)(self.host)
+        if self.halo:
+            self._lua.execute("frame.camera.auto = nil; frame.display.assign_color = nil")
         self._begin, self._call, self._resume = self._lua.eval(THREADS)()
         self._running: Any = None
         self._wakes = 0.0
@@ -239,7 +299,7 @@ class LuaGlasses:
         if packet == b"\x03":
             self._break()
         elif packet == b"\x04":
-            if self._running is None:
+            if self._running is None or self.halo:
                 self._reset()
         elif packet[0] == 1:
             if self.host.receiver is not None:
@@ -264,8 +324,15 @@ class LuaGlasses:
     def next_event(self):
         return NEED_DATA
 
-    def tap(self) -> None:
-        self.host.tapped()
+    def tap(self, kind: bytes | None = None) -> None:
+        self.host.tapped(kind)
+
+    def table(self, values: dict[str, int]) -> Any:
+        return self._lua.table_from({name.encode(): value for name, value in values.items()})
+
+    def without_counts(self) -> None:
+        """Be a firmware that does not count what the speaker played."""
+        self._lua.execute("frame.speaker.stats = nil")
 
     # -------------------------------------------------------------- Lua
 

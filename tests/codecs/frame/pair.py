@@ -1,5 +1,5 @@
-"""A central codec and a Frame joined by an air that may lose or change packets, on a clock of
-their own. After g1_pair.py; it does not know what is said over it.
+"""A central codec and a Frame or Halo joined by an air that may lose or change packets, on a clock
+of their own. After g1_pair.py; it does not know what is said over it.
 """
 
 from collections.abc import Callable
@@ -7,6 +7,7 @@ from collections.abc import Callable
 from firmware_bridge.codec import NEED_DATA, Incoming
 from firmware_bridge.codecs.frame.central import FrameCodec
 from firmware_bridge.codecs.frame.device import FrameDevice
+from firmware_bridge.codecs.frame.hardware import FRAME
 from firmware_bridge.codecs.frame.peripheral import FramePeripheral
 from firmware_bridge.codecs.frame.program import FILE, START, program
 from firmware_bridge.errors import LinkLost, RemoteViolation
@@ -19,6 +20,10 @@ def ten_wide(text: str) -> float:
     return 10.0 * len(text)
 
 
+def eight_wide(text: str) -> float:
+    return 8.0 * len(text)
+
+
 def drain(codec) -> list[Incoming]:
     taken = []
     while (incoming := codec.next_event()) is not NEED_DATA:
@@ -28,7 +33,8 @@ def drain(codec) -> list[Incoming]:
 
 def equipped(**more) -> FrameDevice:
     """Glasses on which our program runs already."""
-    device = FrameDevice(files={FILE: program().text}, **more)
+    device = FrameDevice(**more)
+    device.files[FILE] = program(device.hardware.key).text
     device.run(START)
     return device
 
@@ -48,7 +54,13 @@ class FramePair:
         air: Callable[[str, bytes], list[bytes]] = lambda _way, packet: [packet],
     ) -> None:
         self.device = device or FrameDevice()
-        self.central = FrameCodec(width=ten_wide, max_packet=max_packet, app=app)
+        hardware = self.device.hardware
+        self.central = FrameCodec(
+            width=ten_wide if hardware is FRAME else eight_wide,
+            max_packet=max_packet,
+            app=app,
+            hardware=hardware,
+        )
         self.glasses = FramePeripheral(max_packet=max_packet, device=self.device)
         self.max_packet = max_packet
         self.air = air
@@ -145,5 +157,5 @@ class FramePair:
         for incoming in drain(self.glasses):
             self.shown.append(incoming.message)
             answer = self.reply(incoming.message)
-            if answer is not None:
+            if answer is not None and incoming.number is not None:
                 self.glasses.send(answer, self.now, re=incoming.number)

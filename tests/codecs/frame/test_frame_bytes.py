@@ -235,26 +235,28 @@ def test_messages_of_two_codes_may_be_on_their_way():
 
 def test_a_large_picture_is_cut_into_strips_of_few_bits():
     whole = Tile(0, 0, 640, 400, 4, bytes(range(256)) * 500)
-    strips = list(sprites_of([whole]))
+    strips = list(sprites_of([whole], width=640, height=400))
     assert {sprite.bpp for _, _, sprite in strips} == {1}
     assert all(len(sprite.pixels) <= STRIP_BYTES for _, _, sprite in strips)
     tops = [y for _, y, _ in strips]
     assert tops == sorted(set(tops))
-    small = list(sprites_of([Tile(0, 0, 200, 200, 4, bytes(range(200)) * 100)]))
+    small = list(
+        sprites_of([Tile(0, 0, 200, 200, 4, bytes(range(200)) * 100)], width=640, height=400)
+    )
     assert {sprite.bpp for _, _, sprite in small} == {4}
     assert sum(len(sprite.pixels) for _, _, sprite in small) <= PAGE_BYTES
 
 
 def test_what_is_beyond_the_edge_is_cut_off():
     tile = Tile(636, 398, 8, 4, 1, b"\xff" * 4)
-    ((x, y, sprite),) = sprites_of([tile])
+    ((x, y, sprite),) = sprites_of([tile], width=640, height=400)
     assert (x, y, sprite.width, sprite.height, sprite.pixels) == (636, 398, 4, 2, b"\xff")
-    assert list(sprites_of([Tile(640, 0, 8, 1, 1, b"\xff")])) == []
+    assert list(sprites_of([Tile(640, 0, 8, 1, 1, b"\xff")], width=640, height=400)) == []
 
 
 def test_dark_strips_are_not_sent():
     rows = bytes(80) * 60 + b"\xff" * 80
-    ((_, y, sprite),) = sprites_of([Tile(0, 0, 640, 61, 1, rows)])
+    ((_, y, sprite),) = sprites_of([Tile(0, 0, 640, 61, 1, rows)], width=640, height=400)
     assert y + sprite.height == 61
     assert y > 0
     assert tile_of(0, y, sprite).height == sprite.height

@@ -65,7 +65,8 @@ def test_a_program_of_another_host_draws_at_once():
 
 def test_acknowledgements_are_sent_or_not():
     assert said_to(foreign(), TEXT) == [b"\x01\x00"]
-    silent = foreign(acknowledges=False)
+    assert said_to(foreign(acknowledgement=b"\1\0\0"), TEXT) == [b"\x01\x01\x00\x00"]
+    silent = foreign(acknowledgement=b"")
     assert said_to(silent, TEXT) == []
     assert silent.shown[-1].lines == (TextLine(1, "Hi"),)
 
@@ -132,7 +133,9 @@ def test_the_first_value_of_each_quirk_is_what_frame_msg_does():
 def test_each_quirk_changes_one_thing():
     assert dialect(["tap=04"])[0] == FrameDialect(tap=4)
     assert dialect(["sprite=older"])[0] == FrameDialect(compress_byte=False)
-    assert dialect(["acknowledgement=none"])[0] == FrameDialect(acknowledges=False)
+    assert dialect(["acknowledgement=none"])[0] == FrameDialect(acknowledgement=b"")
+    newest = FrameDialect(acknowledgement=b"\1\0\0")
+    assert dialect(["acknowledgement=three-bytes"])[0] == newest
     assert dialect(["running=glassd"]) == (FrameDialect(), "glassd")
 
 

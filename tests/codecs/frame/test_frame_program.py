@@ -41,7 +41,8 @@ class LuaPair(FramePair):
 
     def __init__(self, glasses: LuaGlasses | None = None, **options) -> None:
         super().__init__(**options)
-        self.glasses = glasses or LuaGlasses(max_packet=self.max_packet)
+        halo = self.device.hardware.is_halo
+        self.glasses = glasses or LuaGlasses(max_packet=self.max_packet, halo=halo)
 
     @property
     def host(self):
@@ -185,6 +186,13 @@ def test_taps_arrive(pair):
     pair.glasses.tap()
     pair.run()
     assert pair.events() == [Gestured(Gesture.TAP), Gestured(Gesture.DOUBLE_TAP)]
+
+
+def test_looking_up_and_down_again_are_gestures(pair):
+    for pitch in (30.0, 30.0, 0.0):
+        pair.host.pitch = pitch
+        pair.run()
+    assert pair.events() == [Gestured(Gesture.HEAD_UP), Gestured(Gesture.HEAD_DOWN)]
 
 
 def test_a_photo_is_exposed_taken_and_sent_whole(pair):
