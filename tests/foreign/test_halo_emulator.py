@@ -30,7 +30,7 @@ from firmware_bridge.messages import (
 from firmware_bridge.transports.ble import scan
 from firmware_bridge.transports.ble_connection import connect
 from tests.foreign.halo_on_air import EmulatedHalo, halo_on_air
-from tests.unit.firmware_bridge.sim_helpers import DEADLINE_S, Ear, loudness
+from tests.unit.firmware_bridge.sim_helpers import DEADLINE_S, loudness
 
 RATE = 16_000
 
@@ -40,7 +40,7 @@ class Worn:
 
     def __init__(self, halo: EmulatedHalo, driver: Driver[Any]) -> None:
         self.halo, self.driver = halo, driver
-        self.emulator = halo.device.emu
+        self.emulator = halo.emulator
         self.heard: list[Any] = []
         self._news = asyncio.Event()
 
@@ -62,7 +62,7 @@ class Worn:
 
 @pytest.fixture
 async def worn(radio, tmp_path) -> AsyncIterator[Worn]:
-    async with halo_on_air(radio, tmp_path, model="frame", name="Frame F0", tell=Ear()) as halo:
+    async with halo_on_air(radio, tmp_path, model="frame", name="Frame F0") as halo:
         sighting = await scan(radio, timeout_s=DEADLINE_S)
         transport = await connect(radio, sighting, timeout_s=DEADLINE_S)
         codec = sighting.entry.codec(transport.max_packet)
