@@ -10,9 +10,8 @@ local MOST_ROOM = 240
 local page = {}
 local coded = false
 
--- The lens is off until a program wants it.
-frame.display.power_save(false)
 frame.display.set_font(0, 8, 1)
+frame.display.clear(0)
 
 -- Bytes of one packet after its first: with its headers it fits one packet of the radio. How many
 -- of the headers max_length() has left out is not said.
@@ -40,11 +39,13 @@ local function forget()
   page, letters, sprites = {}, 0, 0
 end
 
+-- The lens sleeps until a program wakes it, and again while nothing is shown.
 local function show()
   local whole = page
   forget()
   frame.display.clear(0)
   for _, draw in ipairs(whole) do draw() end
+  frame.display.power_save(#whole == 0)
 end
 
 local function set_brightness(level)

@@ -232,7 +232,8 @@ _HALO: Final = Model(
         ),
         Quirk(
             "lens-asleep",
-            "the lens and the camera are switched off until a program wants them",
+            "the lens and the camera are switched off until a program wants them: ours switches "
+            "the lens on while something is shown, the camera for a photo",
         ),
         Quirk(
             "speech-as-lc3",

@@ -66,18 +66,21 @@ def test_a_running_program_is_not_uploaded_again(pair):
     assert again.central.startup.uploaded is False
 
 
-def test_the_lens_is_switched_on_and_the_font_chosen(pair):
-    assert pair.host.lens_asleep is False
+def test_the_lens_is_awake_while_something_is_shown(pair):
     assert list(pair.host.font.values()) == [0, 8, 1]
+    for page, asleep in ((PAGE, False), (ClearPage(), True), (PICTURE, False)):
+        pair.ask(page)
+        assert pair.host.lens_asleep is asleep
 
 
 def test_a_page_is_drawn_in_the_middle_once_it_is_whole(pair):
     assert pair.ask(PAGE) == Done(drawn=6 + 6)
     assert pair.host.shown == [
+        [],  # what another program had left
         [
             ("text", b"Hi, you", 33, 45, 0xFFFFFF, None),
             ("text", b"second", 73, 45 + 24, 0xFFFFFF, None),
-        ]
+        ],
     ]
 
 
@@ -86,7 +89,7 @@ def test_a_page_that_stops_half_way_is_never_seen(pair):
     text = bytes.fromhex("01 0a 00 07 00 21 00 2d 01 04") + b"x"
     pair.glasses.receive_packet(text, pair.now)
     pair.run()
-    assert len(pair.host.shown) == 1
+    assert len(pair.host.shown) == 2
     again = halo_pair(pair.glasses, now=pair.now)
     again.greet()
     assert again.ask(PICTURE) == Done(drawn=16)
