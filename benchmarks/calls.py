@@ -16,6 +16,8 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import uvloop
+
 from benchmarks.memory import (
     ANSWER,
     ConstantTools,
@@ -51,7 +53,8 @@ def measure(calls: int) -> list[tuple[str, float, str, float]]:
     """[(what, ms, baseline, its ms)]: median, 99th percentile and CPU of one call, beside those of
     the bare loop.
     """
-    return asyncio.run(_measure(calls))
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:  # as the daemon's
+        return runner.run(_measure(calls))
 
 
 async def _measure(calls: int) -> list[tuple[str, float, str, float]]:
