@@ -83,6 +83,17 @@ _BRILLIANT_SDK: Final = _tried_with(
         Feature.BATTERY: "test_the_battery_is_read_at_the_prompt",
     },
 )
+_BRILLIANT_SDK_HALO: Final = _tried_with(
+    "brilliant-sdk 1.0.0",
+    "test_brilliant_sdk_halo",
+    {
+        Feature.TEXT: "test_a_text_message_is_on_the_lens",
+        Feature.PICTURES: "test_a_sprite_is_on_the_lens",
+        Feature.PHOTOS: "test_a_photo_arrives",
+        Feature.GESTURES: "test_taps_say_how_many_they_are",
+        Feature.BATTERY: "test_the_battery_is_read_at_the_prompt",
+    },
+)
 _FRAMEUTILS: Final = _tried_with(
     "frameutils 0.1.15",
     "test_frameutils",
@@ -91,11 +102,24 @@ _FRAMEUTILS: Final = _tried_with(
         Feature.BATTERY: "test_a_file_is_uploaded_and_lua_is_evaluated",
     },
 )
+_HALO_EMULATOR: Final = _tried_with(
+    "halo-emulator 2.3.0",
+    "test_halo_emulator",
+    {
+        Feature.TEXT: "test_a_text_is_on_its_lens",
+        Feature.PICTURES: "test_a_picture_is_on_its_lens",
+        Feature.MICROPHONE: "test_its_microphone_is_heard",
+        Feature.SPEAKER: "test_its_speaker_is_opened_fed_and_closed",
+        Feature.GESTURES: "test_taps_and_button_are_gestures",
+        Feature.BATTERY: "test_its_battery_is_known",
+    },
+)
 _OMI_SDK: Final = "omi-sdk 0.2.1"
 
 PROOFS: Final[Mapping[str, tuple[Proof, ...]]] = {
     "even_g1": _EVEN_GLASSES,
     "frame": _FRAME_MSG + _FRAME_SDK + _BRILLIANT_SDK + _FRAMEUTILS,
+    "halo": _BRILLIANT_SDK_HALO + _HALO_EMULATOR,
     **dict.fromkeys(
         ("omi", "omi_glass"),
         _tried_with(

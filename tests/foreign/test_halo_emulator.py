@@ -176,7 +176,7 @@ async def test_its_microphone_is_heard(worn):
 async def test_its_speaker_is_opened_fed_and_closed(worn):
     await worn.ask(StartAudio(3, AudioFormat.PCM16, RATE))
     assert worn.emulator._speaker._streaming
-    frames = tuple(TONE[at : at + 640] for at in range(0, 6400, 640))
+    frames = tuple(TONE[at : at + 640] for at in range(0, 3200, 640))
     await worn.driver.post(AudioChunk(3, 0, frames))
     await worn.ask(EndAudio(3))
     assert not worn.emulator._speaker._streaming
