@@ -16,8 +16,6 @@ from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-import uvloop
-
 from benchmarks.memory import (
     ANSWER,
     ConstantTools,
@@ -31,7 +29,7 @@ from benchmarks.memory import (
     ReadyGlasses,
     SilentUplink,
 )
-from benchmarks.process import REGISTRY
+from benchmarks.process import REGISTRY, run_as_daemon
 from edge.calls.dependencies import CallPorts, CallStores
 from edge.calls.orchestrator import Orchestrator
 from edge.cloud.mqtt import wire
@@ -53,8 +51,7 @@ def measure(calls: int) -> list[tuple[str, float, str, float]]:
     """[(what, ms, baseline, its ms)]: median, 99th percentile and CPU of one call, beside those of
     the bare loop.
     """
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:  # as the daemon's
-        return runner.run(_measure(calls))
+    return run_as_daemon(_measure(calls))
 
 
 async def _measure(calls: int) -> list[tuple[str, float, str, float]]:

@@ -253,6 +253,7 @@ class InstantStage(RenderPort, AskPort):
         call_id: str = "",
         brief: bool = False,
         mark: bool = False,
+        until_shown: bool = False,
     ) -> DeliveryReport:
         return DeliveryReport(Delivery.SHOWN)
 

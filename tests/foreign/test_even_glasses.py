@@ -22,6 +22,7 @@ from even_glasses.models import (
     GlassesWearStatus,
     MicStatus,
     NCSNotification,
+    ResponseStatus,
     SilentModeStatus,
     SubCommand,
 )
@@ -40,6 +41,7 @@ pytestmark = pytest.mark.skipif(
 
 SCAN_S = 2
 PATIENCE_S = 20.0
+CHECKSUM = 0x16
 LC3_FRAME_BYTES = 20
 NOTE = ["Shopping", "Milk and bread"]
 
@@ -111,7 +113,9 @@ async def test_a_picture_is_on_both_lenses(host, worn):
     ImageDraw.Draw(picture).rectangle((100, 20, 299, 99), fill=1)
     bitmap = BytesIO()
     picture.save(bitmap, "BMP")
+    checked = await packets_of(host.left_glass, CHECKSUM)
     await asyncio.wait_for(send_image(host, bitmap.getvalue()), PATIENCE_S)
+    assert (await asyncio.wait_for(checked.get(), PATIENCE_S))[5] == ResponseStatus.SUCCESS
     await worn[1].wait("lens", where=lambda lens: lens["same"] and lens["lit"] == 200 * 80)
     assert worn[0].glasses.lens.image.getbbox() == (100, 20, 300, 100)
 
