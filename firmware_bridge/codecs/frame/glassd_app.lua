@@ -15,7 +15,8 @@ local POLL_S = 0.005
 local BUSY_S, BUSY_TRIES = 0.0025, 800
 local PASSES_BETWEEN = 20
 local PACKETS_A_PASS = 4
-local HEAD_PASSES, HEAD_BACK = 50, 10
+local SLOW_PASSES = 50
+local HEAD_BACK = 10
 
 local QUALITIES = { "VERY_LOW", "LOW", "MEDIUM", "HIGH", "VERY_HIGH" }
 local RATES = { 8000, 16000 }
@@ -24,7 +25,8 @@ local KINDS = { single = "\1", double = "\2", triple = "\3" }
 local incoming, complete = {}, {}
 local letters, sprites, sprite = 0, 0, nil
 local news, listening, photo = {}, false, nil
-local head = { angle = 25, up = false, passes = 0 }
+local head = { angle = 25, up = false }
+local passes = 0
 local handlers = {}
 
 local function number(data, at)
@@ -112,6 +114,7 @@ handlers[HELLO] = function()
   news, photo = {}, nil
   if listening then pcall(frame.microphone.stop) end
   listening, head.up = false, false
+  hush()
   forget()
   info()
 end
@@ -241,9 +244,7 @@ end
 
 -- Say when the wearer looks up, and when no longer.
 local function watch_head()
-  head.passes = head.passes + 1
-  if head.angle == 0 or head.passes < HEAD_PASSES then return end
-  head.passes = 0
+  if head.angle == 0 then return end
   local fine, direction = pcall(frame.imu.direction)
   if not fine then
     if is_break(direction) then error(direction, 0) end
@@ -262,7 +263,11 @@ local function pass()
     local fine, problem = pcall(carry_out, message)
     if fine then send(CARRIED_OUT) else refuse(problem) end
   end
-  watch_head()
+  passes = (passes + 1) % SLOW_PASSES
+  if passes == 0 then
+    watch_head()
+    tend()
+  end
   while #news > 0 do send(table.remove(news, 1)) end
   if listening then send_sound() end
   if photo ~= nil then

@@ -66,3 +66,7 @@ local function end_photo() end
 local function listen(rate)
   frame.microphone.start({ sample_rate = rate, bit_depth = 16 })
 end
+
+local function hush() end
+
+local function tend() end

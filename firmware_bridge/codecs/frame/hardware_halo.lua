@@ -8,7 +8,7 @@ local SINGLE, DOUBLE, LONG = "\1", "\2", "\3"
 local MOST_ROOM = 240
 
 local page = {}
-local coded = false
+local coded, speaking = false, false
 
 frame.display.set_font(0, 8, 1)
 frame.display.clear(0)
@@ -74,6 +74,16 @@ local function listen(rate)
   frame.microphone.start({ encoder = "pcm", sample_rate = rate, bit_depth = 16, channels = 1 })
 end
 
+local function hush()
+  if speaking then pcall(frame.speaker.stop) end
+  speaking = false
+end
+
+-- Nobody sends the rest of what a lost connection began.
+local function tend()
+  if speaking and not frame.bluetooth.is_connected() then hush() end
+end
+
 -- Sound itself comes over a characteristic of its own.
 handlers[0x34] = function(data)
   coded = string.byte(data, 1) == 1
@@ -83,6 +93,7 @@ handlers[0x34] = function(data)
   end
   pcall(frame.speaker.stop)
   frame.speaker.start(how)
+  speaking = true
   if frame.speaker.stats then frame.speaker.stats(true) end
 end
 
@@ -94,7 +105,7 @@ handlers[0x35] = function()
     if coded then count = (counts.frames_decoded - counts.frames_write_failed) * 160 end
     samples = two_bytes(count // 65536) .. two_bytes(count)
   end
-  frame.speaker.stop()
+  hush()
   send(PLAYED .. samples)
 end
 

@@ -24,6 +24,7 @@ function(host)
     sleep = function(seconds) if coroutine.yield(seconds) then error(host.break_text, 0) end end,
     bluetooth = {
       max_length = function() return host.max_length() end,
+      is_connected = function() return host.is_connected() end,
       send = function(data)
         local problem = host.send(data)
         if problem then error(problem) end
@@ -169,6 +170,9 @@ class Host:
 
     def max_length(self):
         return self._glasses.max_packet - 1
+
+    def is_connected(self):
+        return self._glasses.connected
 
     def send(self, data):
         if len(data) > self.max_length():

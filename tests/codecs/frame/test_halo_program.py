@@ -258,6 +258,22 @@ def test_the_speaker_is_opened_for_lc3_at_32_kbit(pair):
     assert pair.host.speaking == (b"lc3", 16000, 32000)
 
 
+def test_a_lost_connection_closes_the_speaker(pair):
+    pair.ask(StartAudio(5, AudioFormat.PCM16))
+    pair.run()
+    assert pair.host.speaking is not None
+    pair.glasses.connected = False
+    pair.run()
+    assert pair.host.speaking is None
+
+
+def test_the_next_greeting_closes_the_speaker(pair):
+    pair.ask(StartAudio(5, AudioFormat.PCM16))
+    again = halo_pair(pair.glasses, now=pair.now)
+    assert isinstance(again.greet(), GlassesInfo)
+    assert pair.host.speaking is None
+
+
 def missing():
     from firmware_bridge.lc3 import Lc3Missing
 
