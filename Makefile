@@ -7,7 +7,7 @@ PIP    := $(BIN)/python -m pip install --quiet --disable-pip-version-check --con
 TOOLS  := $(shell find tools_cache -type f \( -path "tools_cache/tools/*" -o -path "tools_cache/prompt_texts/*" -o -name "*.py" \) -not -path "*/__pycache__/*" 2>/dev/null)
 REGISTRY := tools_cache/tool_registry.json
 
-.PHONY: demo test all-tests test-all test-python vm-test lint types bench lens-sheet hear-sheet fuzz conformance soak chaos chaos-tests chaos-slice story-tests registry mosquitto dovecot liblc3 install uninstall wheels deb deb-test clean
+.PHONY: demo test all-tests test-all test-python vm-test lint types bench lens-sheet hear-sheet fuzz conformance foreign-tests soak chaos chaos-tests chaos-slice story-tests registry mosquitto dovecot liblc3 install uninstall wheels deb deb-test clean
 .DEFAULT_GOAL := help
 
 help:  ## this list
@@ -56,6 +56,22 @@ types: $(VENV)/.dev
 
 conformance: $(VENV)/.dev $(REGISTRY)  ## MCP judged by strangers: the official suite both ways, the Inspector as an agent (needs npm)
 	@$(BIN)/python -m tests.conformance $(ARGS)
+
+# Hosts and simulators of others ask for versions that contradict each other and ours: they are installed without their
+# dependencies, beside $(VENV), whose packages and checkout this environment sees too.
+FOREIGN := $(VENV)-foreign
+FOREIGN_LIST := tests/foreign/requirements.txt
+PURELIB := import sysconfig; print(sysconfig.get_path("purelib"))
+
+foreign-tests: $(FOREIGN)/.ready $(REGISTRY) liblc3  ## software of others at our simulated glasses, and our driver at their simulators (ARGS="-k omi")
+	@$(FOREIGN)/bin/python -m pytest --numprocesses=4 tests/foreign $(ARGS)
+
+$(FOREIGN)/.ready: $(FOREIGN_LIST) $(VENV)/.dev
+	@echo "setting up $(FOREIGN)"
+	@$(BIN)/python -m venv --clear $(FOREIGN)
+	@echo "import site; site.addsitedir('$$($(BIN)/python -c '$(PURELIB)')')" >"$$($(FOREIGN)/bin/python -c '$(PURELIB)')/glassd_dev.pth"
+	@$(FOREIGN)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --requirement $(FOREIGN_LIST)
+	@touch $@
 
 bench: $(VENV)/.dev $(REGISTRY) mosquitto  ## numbers of this machine, each beside its baseline (ARGS="--compare ../other": two checkouts)
 	@$(BIN)/python -m benchmarks.run $(ARGS)

@@ -79,29 +79,6 @@ class Quirk(Struct, frozen=True):
     reason: str
 
 
-class Feature(StrEnum):
-    """What glasses may have, in the table of proofs; the value is for people."""
-
-    TEXT = "text"
-    PICTURES = "pictures"
-    MICROPHONE = "microphone"
-    SPEAKER = "speaker"
-    PHOTOS = "photos"
-    GESTURES = "gestures"
-    BATTERY = "battery"
-
-
-class Proof(Struct, frozen=True):
-    """What a feature was tried with besides our own simulator: a recording of real glasses, or
-    software of somebody else that speaks to the simulator. `test` is `FILE::TEST` in the
-    repository.
-    """
-
-    feature: Feature
-    tried_with: str
-    test: str
-
-
 class Advertisement(Struct, frozen=True):
     """A received advertisement: name, and service UUIDs in lower case."""
 
@@ -139,7 +116,6 @@ class Model(Struct, frozen=True):
     hello_s: float = 5.0
     quirks: tuple[Quirk, ...] = ()
     simulator: str = ""
-    proofs: tuple[Proof, ...] = ()
 
     @property
     def is_product(self) -> bool:

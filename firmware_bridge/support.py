@@ -12,7 +12,8 @@ from typing import Final
 
 from firmware_bridge.capabilities import Scalar
 from firmware_bridge.catalog import supported
-from firmware_bridge.models import Feature, Model, Pairing
+from firmware_bridge.models import Model, Pairing
+from firmware_bridge.proofs import PROOFS, Feature
 
 BEGIN: Final = (
     "<!-- supported glasses: python -m firmware_bridge.support docs/supported-glasses.md -->"
@@ -57,7 +58,7 @@ def _table(head: Sequence[str], body: Iterable[Sequence[str]]) -> str:
 
 def _proof_row(model: Model) -> list[str]:
     tried: dict[Feature, list[str]] = {}
-    for proof in model.proofs:
+    for proof in PROOFS.get(model.key, ()):
         tried.setdefault(proof.feature, []).append(proof.tried_with)
     return [model.title, *(_tried(model, feature, tried) for feature in Feature)]
 

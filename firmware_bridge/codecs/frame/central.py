@@ -81,6 +81,8 @@ class FrameCodec:
         self.startup = Startup(app or program(hardware.key))
         self._begun = False
         self._greeting = 0
+        self._late_answer = False
+        """Whether the next acknowledgement is that of the question which nobody had answered."""
         self._jobs = JobQueue(self._ended)
         self._inbox: deque[Incoming] = deque()
         self._number = 0
@@ -136,7 +138,9 @@ class FrameCodec:
             self._problem = text
 
     def _acknowledged(self, now: float, *, refused: bool) -> None:
-        if self.startup.running:
+        if self._late_answer:
+            self._late_answer = False
+        elif self.startup.running:
             self._jobs.acknowledged((self._problem or "no reason given") if refused else None)
             self._problem = ""
         else:
@@ -165,7 +169,8 @@ class FrameCodec:
         if not data:
             raise RemoteViolation(Violation.TRUNCATED, "a program that says nothing about itself")
         if self.startup.running:
-            return  # the same once more
+            self._late_answer = self.startup.takes_late_answer()
+            return
         self.startup.informed(data, now)
         self._started(now)
 

@@ -94,6 +94,8 @@ class FrameDevice:
     """Whether data goes into the file that is open, as the maker's SDK writes files."""
     photo: Capture | None = None
     """A photo that the maker's SDK has asked for at the prompt."""
+    records: tuple[int, int] | None = None
+    """Rate in Hz and bits of the sound that a function of the maker's SDK sends until a break."""
     taps: bool = False
     """Whether taps are reported as the maker's SDK wants them."""
     _writing: str | None = None

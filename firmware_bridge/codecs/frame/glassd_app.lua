@@ -7,6 +7,7 @@ local BUILD = "@BUILD@"
 local CARRIED_OUT, REFUSED = "\0", "\1"
 local SOUND, SOUND_END, PHOTO, PHOTO_END, TAP, BATTERY = "\5", "\6", "\7", "\8", "\9", "\12"
 local INFO, SHOWN, HEAD = "\64", "\65", "\67"
+local HELLO = 0x33
 
 local MAX_MESSAGE = 8192
 local MAX_NEWS = 32
@@ -68,6 +69,7 @@ end
 
 local function add(packet)
   local code = string.byte(packet, 1)
+  if code == HELLO then incoming = {} end -- what was left of an earlier connection
   local message = incoming[code]
   if message == nil then
     message = { size = number(packet, 2), have = 0 }
@@ -107,8 +109,9 @@ local function info()
   send(INFO .. charge .. BUILD .. tostring(frame.FIRMWARE_VERSION))
 end
 
-handlers[0x33] = function()
-  incoming, complete, news, photo = {}, {}, {}, nil
+-- What is complete came after it, and stays.
+handlers[HELLO] = function()
+  news, photo = {}, nil
   if listening then pcall(frame.microphone.stop) end
   listening, head.up = false, false
   hush()

@@ -85,6 +85,7 @@ class FramePeripheral:
         self._later: deque[tuple[float, bytes]] = deque()
         self._inbox: deque[Incoming] = deque()
         self._number = 0
+        self._recording = False
         self._waiting: dict[int, Callable[[Reply], None]] = {}
 
     def set_max_packet(self, size: int) -> None:
@@ -120,6 +121,7 @@ class FramePeripheral:
         halo = self.device.hardware.is_halo
         first = packet[:1] if halo else packet
         if first == BREAK:
+            self._stop_recording()
             printed = [self.device.stop() or ""]
         elif first == RESET and not halo:
             printed = self.device.reset()
@@ -167,12 +169,22 @@ class FramePeripheral:
         if self.device.photo is not None:
             self.capture, self.device.photo = self.device.photo, None
             self._command(TakePhoto(1), lambda _reply: None)
+        if self.device.records is not None and not self._recording:
+            self._recording = True
+            start = StartMicrophone(STREAM, AudioFormat.PCM16, self.device.records[0])
+            self._command(start, lambda _reply: None)
         program = self.device.program
         if program is not None:
             if program.build:
                 self._inform()
             else:
                 self._print("running")
+
+    def _stop_recording(self) -> None:
+        """End the function that sends sound; nothing is said about it."""
+        if self._recording:
+            self._recording, self.device.records = False, None
+            self._command(StopMicrophone(STREAM), lambda _reply: None)
 
     def _receive(self, data: bytes) -> None:
         program = self.device.program
@@ -389,8 +401,9 @@ class FramePeripheral:
             self._out.append(ChannelPacket(bytes((known.level,)), BATTERY))
 
     def end_sound(self) -> None:
-        """Say that the microphone has stopped."""
-        self._say(bytes((DATA, From.SOUND_END)))
+        """Say that the microphone has stopped, if a program runs that would."""
+        if self.device.program is not None:
+            self._say(bytes((DATA, From.SOUND_END)))
 
     def _print(self, text: str | None) -> None:
         """Print a text, which is dropped while the radio is busy."""

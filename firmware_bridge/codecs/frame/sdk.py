@@ -1,7 +1,7 @@
 """What the maker's SDK (frame-sdk 1.2.4) types at the prompt of the simulated Frame.
 
 It stores Lua functions on the glasses and calls them by name; here the calls it makes for files,
-text, photos and taps have their effect.
+text, rectangles, photos, taps and the microphone have their effect.
 """
 
 import re
@@ -9,12 +9,20 @@ from collections.abc import Callable
 from typing import Final
 
 from firmware_bridge.codecs.frame.device import FrameDevice
-from firmware_bridge.codecs.frame.wire import Capture
+from firmware_bridge.codecs.frame.picture import tile_of
+from firmware_bridge.codecs.frame.wire import HEIGHT, WIDTH, Capture, Sprite
 
 QUALITIES: Final = ("VERY_LOW", "LOW", "MEDIUM", "HIGH", "VERY_HIGH")
 LONG_DATA: Final = 0x01
 LONG_DATA_END: Final = 0x02
 _PRINTED: Final = re.compile(r"(.*?);?print\(([^;]*)\)", re.DOTALL)
+_RECTANGLE: Final = (
+    r"frame\.display\.bitmap\((\d{1,3}),(\d{1,3}),(\d{1,3}),2,(\d{1,2}),"
+    r'(?:string\.rep\("\\xFF",(\d{1,5})\)|"\\xFF")\)'
+)
+MAX_TILES: Final = 256
+_DARK: Final = 15
+"""Palette offset of a rectangle that erases: it ends at the first colour, as in its `clear`."""
 _DEFINED: Final = re.compile(r"function (\w+)\(")
 
 
@@ -74,6 +82,30 @@ def _photo(device: FrameDevice, found: re.Match[str]) -> str:
     return ""
 
 
+def _rectangles(device: FrameDevice, found: re.Match[str]) -> str:
+    """Draw what it fills with one colour; each is lit fully."""
+    for x, y, width, offset, count in re.findall(_RECTANGLE, found[0]):
+        left, top, size = int(x) - 1, int(y) - 1, int(width)
+        rows = 8 * int(count or 1) // size if size else 0
+        fits = left >= 0 and top >= 0 and 0 < size <= WIDTH and 0 < rows <= HEIGHT
+        if not fits or len(device.tiles) >= MAX_TILES:
+            return device.error("bitmap", "bad argument")
+        palette = bytes(3) + (bytes(3) if int(offset) == _DARK else b"\xff" * 3)
+        pixels = b"\xff" * -(-size * rows // 8)
+        device.tiles.append(tile_of(left, top, Sprite(size, rows, 1, palette, pixels)))
+    return ""
+
+
+def _show(device: FrameDevice, _found: re.Match[str]) -> str:
+    device.wants_show = True
+    return ""
+
+
+def _record(device: FrameDevice, found: re.Match[str]) -> str:
+    device.records = int(found[1]), int(found[2])
+    return ""
+
+
 def _taps(device: FrameDevice, found: re.Match[str]) -> str:
     device.taps = "\\x04" in found[1]
     return ""
@@ -96,6 +128,9 @@ _EFFECTS: Final[tuple[tuple[re.Pattern[str], Callable[..., str]], ...]] = (
         re.compile(r"cameraCaptureAndSend\('(\w+)',[\d.nil]+,'\w+',(\d{1,4}),(-?\d{1,3})\)"),
         _photo,
     ),
+    (re.compile(f"(?:{_RECTANGLE})+"), _rectangles),
+    (re.compile(r"frame\.display\.show\(\)"), _show),
+    (re.compile(r"microphoneRecordAndSend\((8000|16000),(8|16),nil\)"), _record),
     (re.compile(r"(.*)frame\.imu\.tap_callback\((?:on_tap|nil)\)", re.DOTALL), _taps),
     (re.compile(r"is_awake=.*|frame\.file\.mkdir\(.*\)", re.DOTALL), _nothing),
 )

@@ -58,6 +58,7 @@ class Startup:
         self._awaited = ""
         self._out: list[bytes] = []
         self._failure: LinkLost | None = None
+        self._unanswered = False
 
     @property
     def running(self) -> bool:
@@ -84,6 +85,7 @@ class Startup:
             return
         match self._step:
             case _Step.ASKING:
+                self._unanswered = True
                 self._stop(now, then=_Step.STARTING)
             case _Step.STOPPING if self._stops:
                 self._out.append(self._stops.pop(0))
@@ -163,3 +165,10 @@ class Startup:
             self._fail("another program runs than was uploaded", build, now)
         else:
             self._stop(now, then=_Step.UPLOADING)
+
+    def takes_late_answer(self) -> bool:
+        """Return, once, whether a program that is already running may say again who it is: glasses
+        that keep data until a program takes it hand it the question from before it ran.
+        """
+        unanswered, self._unanswered = self._unanswered, False
+        return unanswered

@@ -64,6 +64,11 @@ def by_prompt(
             count = -(-len(jpeg) // room)
             yield from _pieces(sdk.LONG_DATA, jpeg, room)
             yield 0.0, bytes((DATA, sdk.LONG_DATA_END)) + str(count).encode()
+        case MicrophoneChunk(frames=frames) if device.records is not None:
+            sound = b"".join(frames)
+            eight_bits = device.records[1] == 8
+            room = (max_packet - 5) // 2 * 2
+            yield from _pieces(From.SOUND, sound[1::2] if eight_bits else sound, room)
         case Gestured(gesture) if device.taps and gesture in _TAPS:
             yield from _taps(From.SDK_TAP, _TAPS[gesture], kinds=False)
 

@@ -8,12 +8,16 @@ from firmware_bridge.codecs.frame.device import FrameDevice, FrameDialect, LuaPr
 from firmware_bridge.codecs.frame.wire import Capture
 from firmware_bridge.errors import RemoteViolation
 from firmware_bridge.messages import (
+    AudioFormat,
     Done,
     Gesture,
     Gestured,
     GlassesInfo,
+    MicrophoneChunk,
     PhotoTaken,
     ShowPage,
+    StartMicrophone,
+    StopMicrophone,
     TextLine,
 )
 from firmware_bridge.sim.frame.quirks import QUIRKS, dialect
@@ -193,9 +197,54 @@ def test_a_tap_of_the_sdk_is_04_while_it_wants_taps():
     assert pair.glasses.packets_to_send(pair.now) == []
 
 
+def test_rectangles_of_the_sdk_are_shown_when_it_says_so():
+    pair = FramePair()
+    two = (
+        rb'frame.display.bitmap(9,3,16,2,1,string.rep("\xFF",4))'
+        rb'frame.display.bitmap(1,1,4,2,15,"\xFF")'
+    )
+    assert said_to(pair, two + b';print("+")') == [b"+"]
+    assert pair.shown == []
+    assert said_to(pair, b'frame.display.show();print("+")') == [b"+"]
+    (page,) = pair.shown
+    bright, dark = page.tiles
+    assert (bright.x, bright.y, bright.width, bright.height, bright.bpp) == (8, 2, 16, 2, 4)
+    assert bright.pixels == b"\xff" * 16
+    assert (dark.x, dark.width, dark.height, dark.pixels) == (0, 4, 2, bytes(4))
+
+
+@pytest.mark.parametrize(("bits", "heard"), [(16, b"\1\2\3\4"), (8, b"\2\4")])
+def test_the_sdk_records_until_it_breaks(bits, heard):
+    pair = FramePair()
+    pair.event(MicrophoneChunk(1, 0, (b"\1\2", b"\3\4")))
+    assert pair.glasses.packets_to_send(pair.now) == []
+    assert said_to(pair, f"microphoneRecordAndSend(16000,{bits},nil)".encode()) == []
+    assert pair.shown == [StartMicrophone(1, AudioFormat.PCM16, 16000)]
+    pair.event(MicrophoneChunk(1, 0, (b"\1\2", b"\3\4")))
+    assert pair.glasses.packets_to_send(pair.now) == [b"\x01\x05" + heard]
+    assert said_to(pair, b"\x03") == []
+    assert pair.shown[1:] == [StopMicrophone(1)]
+    pair.glasses.end_sound()
+    pair.event(MicrophoneChunk(1, 1, (b"\1\2",)))
+    assert pair.glasses.packets_to_send(pair.now) == []
+    assert said_to(pair, b"\x03") == []
+    assert len(pair.shown) == 2
+
+
+def test_packets_of_a_recording_leave_room_as_its_function_does():
+    pair = FramePair(max_packet=102)
+    said_to(pair, b"microphoneRecordAndSend(8000,16,nil)")
+    pair.event(MicrophoneChunk(1, 0, (bytes(200),)))
+    sizes = [len(packet) - 2 for packet in pair.glasses.packets_to_send(pair.now)]
+    assert sizes == [96, 96, 8]
+
+
 @pytest.mark.parametrize(
     "text",
     [
+        b"microphoneRecordAndSend(44100,16,nil)",
+        rb'frame.display.bitmap(1,1,8,2,1,string.rep("\xFF",9999));print("+")',
+        rb'frame.display.bitmap(0,1,8,2,1,string.rep("\xFF",8));print("+")',
         b"cameraCaptureAndSend('BEST',1,'SPOT',512,0)",
         b"cameraCaptureAndSend('MEDIUM',1,'SPOT',9999,0)",
         b'require("lib-0/nothing");print("l")',

@@ -13,6 +13,7 @@ from firmware_bridge.messages import (
     Gesture,
     Gestured,
     GlassesInfo,
+    Hello,
     MicrophoneChunk,
     PhotoFailed,
     PhotoSize,
@@ -77,6 +78,28 @@ def test_a_stopped_program_is_started_and_not_uploaded_again(pair):
     again = LuaPair(pair.glasses, now=pair.now)
     assert isinstance(again.greet(), GlassesInfo)
     assert again.central.startup.uploaded is False
+
+
+def test_glasses_may_keep_the_first_question_until_the_program_runs():
+    """A Halo keeps data until a program takes it (halo-emulator 2.3.0)."""
+    pair = LuaPair()
+    hello, kept = b"\x01\x33\x00\x00", []
+
+    def air(way: str, packet: bytes) -> list[bytes]:
+        if way == "down" and packet == hello:
+            kept.append(packet)
+            return []
+        if way == "down" and packet.startswith(b"\x01\x31") and kept:
+            return [kept.pop(), packet]
+        return [packet]
+
+    pair.air = air
+    numbers = [pair.central.send(each, pair.now) for each in (Hello("test", "0"), Ping(), PAGE)]
+    pair.run(for_s=60.0, until=lambda: pair.answer(numbers[-1]) is not None)
+    assert pair.answer(numbers[1]) == Done()
+    assert pair.answer(numbers[2]) == Done(drawn=17)
+    assert pair.ask(Ping()) == Done()
+    assert kept == []
 
 
 def test_another_version_replaces_a_running_program(pair):

@@ -1,10 +1,14 @@
 """The tables of supported glasses are what the catalogue says."""
 
+import subprocess
+import sys
+from itertools import chain
 from pathlib import Path
 
 import pytest
 
 from firmware_bridge.catalog import supported
+from firmware_bridge.proofs import PROOFS, Feature
 from firmware_bridge.support import BEGIN, END, WITH, main, placed, proofs, table
 
 ROOT = Path(__file__).parents[3]
@@ -28,10 +32,32 @@ def _named(model, readme):
 
 
 def test_every_proof_names_a_test_that_exists():
-    for model in supported():
-        for proof in model.proofs:
-            file, _, name = proof.test.partition("::")
-            assert f"def {name}(" in (ROOT / file).read_text(), proof
+    assert PROOFS
+    for proof in chain(*PROOFS.values()):
+        file, _, name = proof.test.partition("::")
+        assert f"def {name}(" in (ROOT / file).read_text(), proof
+
+
+def test_every_proof_is_of_a_feature_that_the_model_has():
+    rows = {line.split(" | ")[0].strip("| "): line for line in proofs().splitlines()[2:]}
+    titles = {model.key: model.title for model in supported()}
+    for key, tried in PROOFS.items():
+        cells = dict(zip(Feature, rows[titles[key]].strip("| ").split(" | ")[1:], strict=True))
+        for proof in tried:
+            assert proof.tried_with in cells[proof.feature], (key, proof)
+
+
+def test_software_of_others_is_named_with_its_pinned_version():
+    lines = (ROOT / "tests" / "foreign" / "requirements.txt").read_text().splitlines()
+    pinned = {line.split()[0].replace("==", " ") for line in lines if "==" in line}
+    foreign = [each for each in chain(*PROOFS.values()) if each.test.startswith("tests/foreign/")]
+    assert {proof.tried_with for proof in foreign} <= pinned
+
+
+def test_the_daemon_does_not_load_the_proofs():
+    code = "import sys, firmware_bridge.catalog; print('firmware_bridge.proofs' in sys.modules)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == "False\n"
 
 
 def test_every_product_says_what_its_features_were_tried_with():
