@@ -6,8 +6,10 @@ is another. Simulated glasses answer at once: real ones add a connection interva
 """
 
 import asyncio
+import random
 import tempfile
 import time
+from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -19,7 +21,6 @@ from msgspec.structs import replace
 from benchmarks.table import Lines, Note, Row, bar
 from firmware_bridge.catalog import MODELS
 from firmware_bridge.driver import Driver
-from firmware_bridge.errors import BridgeError
 from firmware_bridge.messages import Hello, ShowPage, Tile
 from firmware_bridge.models import Model
 from firmware_bridge.sides import SidePacket
@@ -31,6 +32,9 @@ from firmware_bridge.transports.side_radio import connect_any
 WAIT_S: Final = 60.0
 CPU_BAR_MS: Final = 10.0
 SIDES_BAR_MS: Final = 60.0
+TURNS: Final = 2
+PICTURE: Final = "a picture"
+CHANGED: Final = "the same, one corner changed"
 CORNER: Final = 8
 """Bytes of the first rows that are changed."""
 _MEASURED: Final = frozenset(
@@ -47,7 +51,8 @@ class Sent:
     bytes: int = 0
     began: float = 0.0
     last: dict[Any, float] = field(default_factory=dict)
-    """When each side got its last packet of the picture."""
+    """When each side got its last packet."""
+    counts: Counter[Any] = field(default_factory=Counter)
 
     def add(self, packets: list[Any]) -> None:
         now = time.monotonic()
@@ -55,15 +60,13 @@ class Sent:
             side = packet.side if isinstance(packet, SidePacket) else None
             self.packets += 1
             self.bytes += len(packet)
+            self.counts[side] += 1
             self.last[side] = now
 
     @property
     def air_s(self) -> float:
+        """Seconds from the command to the last packet."""
         return max(self.last.values()) - self.began
-
-    @property
-    def apart_s(self) -> float:
-        return max(self.last.values()) - min(self.last.values())
 
 
 class MeteredCodec:
@@ -79,11 +82,11 @@ class MeteredCodec:
             return inner
 
         def measured(*args: Any, **more: Any) -> Any:
-            began = time.thread_time()
+            began = time.perf_counter()  # what the thread computes is asked for in 20 µs
             try:
                 result = inner(*args, **more)
             finally:
-                self.sent.cpu_s += time.thread_time() - began
+                self.sent.cpu_s += time.perf_counter() - began
             if name == "packets_to_send":
                 self.sent.add(result)
             return result
@@ -109,46 +112,40 @@ def measure() -> Lines:
 async def _model(model: Model) -> list[Row | Note]:
     known = model.capabilities
     width, height, bpp = (int(known[f"display.{key}"]) for key in ("width", "height", "bpp"))
-    what = f"{model.title}, {width}×{height}, {bpp} bit"
     stride = (width * bpp + 7) // 8
-    first = ShowPage("one", tiles=(Tile(0, 0, width, height, bpp, _shades(stride * height)),))
-    other = replace(first, tiles=(_with_corner(first.tiles[0], stride),))
+    seen: dict[str, list[Sent]] = {PICTURE: [], CHANGED: []}
+    rows: list[Row | Note] = []
     async with _driven(model) as (driver, codec):
         await driver.request(Hello("glassd", "bench"), timeout_s=WAIT_S)
-        # the first one may find modules to load; a family that keeps what was shown gets others
-        inverse = bytes(255 - value for value in range(256))
-        warm = replace(first.tiles[0], pixels=first.tiles[0].pixels.translate(inverse))
-        shown = [await _show(driver, codec, replace(first, scene="warm", tiles=(warm,)))]
-        shown += [await _show(driver, codec, page) for page in (first, other)]
-    rows: list[Row | Note] = []
-    for name, sent in zip(("a picture", "the same, one corner changed"), shown[1:], strict=True):
-        if isinstance(sent, str):
-            rows.append(Note(f"{name}, {what}: {sent}"))
-            continue
-        each = "of it" if name == "a picture" else "of that"
+        for turn in range(TURNS + 1):  # the first one may find modules to load
+            tile = Tile(0, 0, width, height, bpp, _shades(stride * height, turn))
+            seen[PICTURE].append(await _show(driver, codec, tile))
+            seen[CHANGED].append(await _show(driver, codec, _with_corner(tile, stride)))
+    for name, sent in seen.items():
+        best = min(sent[1:], key=lambda each: each.cpu_s)
+        what = f"{name}, {model.title}, {width}×{height}, {bpp} bit"
         rows += [
-            Row(f"{name}, {what}: CPU", sent.cpu_s * 1e3, "ms"),
-            Row(f"  packets {each}", sent.packets, ""),
-            Row(f"  bytes {each}", sent.bytes, "B", "its pixels", stride * height),
-            Row("  until its last packet", sent.air_s * 1e3, "ms"),
+            Row(f"{what}: CPU", best.cpu_s * 1e3, "ms"),
+            Row("  packets", best.packets, ""),
+            Row("  bytes", best.bytes, "B", "the pixels", stride * height),
+            Row("  until its last packet", best.air_s * 1e3, "ms"),
         ]
-        if model.arms:
-            rows.append(_apart(sent))
+        if model.arms and name == PICTURE:
+            rows.append(_apart(best))
     return rows
 
 
 def _apart(sent: Sent) -> Row | Note:
-    if len([side for side in sent.last if side is not None]) < 2:
+    """Return how far apart both sides got the last packet; a side with a few has heartbeats."""
+    ends = [sent.last[side] for side, count in sent.counts.items() if count > sent.packets // 4]
+    if len(ends) < 2:
         return Note("  one side gets it, and gives it to the other")
-    return Row("  the sides' last packets, apart", sent.apart_s * 1e3, "ms")
+    return Row("  the sides' last packets, apart", (max(ends) - min(ends)) * 1e3, "ms")
 
 
-async def _show(driver: Driver[Any], codec: MeteredCodec, page: ShowPage) -> Sent | str:
+async def _show(driver: Driver[Any], codec: MeteredCodec, tile: Tile) -> Sent:
     codec.sent = sent = Sent(began=time.monotonic())
-    try:
-        await driver.request(page, timeout_s=WAIT_S)
-    except BridgeError as error:
-        return str(error)
+    await driver.request(ShowPage(f"{tile.pixels[0]}", tiles=(tile,)), timeout_s=WAIT_S)
     return sent
 
 
@@ -174,13 +171,9 @@ async def _driven(model: Model) -> AsyncIterator[tuple[Driver[Any], MeteredCodec
             await radio.close()
 
 
-def _shades(size: int) -> bytes:
-    """Return pixels without a pattern, always the same ones."""
-    value, out = 1, bytearray()
-    while len(out) < size:
-        value = value * 6364136223846793005 + 1442695040888963407 & (1 << 64) - 1
-        out.append(value >> 56)
-    return bytes(out)
+def _shades(size: int, turn: int) -> bytes:
+    """Return pixels without a pattern, others in each turn."""
+    return random.Random(turn).randbytes(size)
 
 
 def _with_corner(tile: Tile, stride: int) -> Tile:

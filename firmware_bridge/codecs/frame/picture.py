@@ -9,7 +9,7 @@ from typing import Final
 
 from firmware_bridge.codecs.frame.wire import HEIGHT, WIDTH, Sprite
 from firmware_bridge.messages import Tile
-from firmware_bridge.pixels import unpack
+from firmware_bridge.pixels import pack, unpack
 
 STRIP_BYTES: Final = 4096
 """Bytes of pixels in one message: the glasses have little memory, and draw strip by strip."""
@@ -52,14 +52,14 @@ def sprites_of(tiles: Iterable[Tile]) -> Iterator[tuple[int, int, Sprite]]:
             strip = colours[top * width : (top + rows) * width]
             if any(strip):
                 height = len(strip) // width
-                sprite = Sprite(width, height, bpp, palette_of(bpp), _packed(strip, bpp))
+                sprite = Sprite(width, height, bpp, palette_of(bpp), pack(strip, bpp))
                 yield tile.x, tile.y + top, sprite
 
 
 def bits_needed(tile: Tile, levels: bytes) -> int:
     """Return the fewest bits that hold every level of a tile: its text may be black and white."""
     top = (1 << tile.bpp) - 1
-    used = {level * 15 / top for level in set(levels)}
+    used = {level * 15 / top for level in range(top + 1) if level in levels}
     return next(bits for bits in (1, 2, 4) if used <= set(_LEVELS[: 1 << bits]))
 
 
@@ -80,18 +80,6 @@ def _cropped(tile: Tile) -> tuple[Tile, int, bytes] | None:
     return tile, width, b"".join(rows)
 
 
-def _packed(colours: bytes, bpp: int) -> bytes:
-    """Pack one byte per pixel into `bpp` bits each, the first in the highest; zero-filled."""
-    each = 8 // bpp
-    size = -(-len(colours) // each)
-    packed = 0
-    for place in range(each):
-        column = colours[place::each].ljust(size, b"\0")
-        shifted = int.from_bytes(column, "big") << 8 - bpp * (place + 1)
-        packed |= shifted
-    return packed.to_bytes(size, "big")
-
-
 def tile_of(x: int, y: int, sprite: Sprite) -> Tile:
     """Return a sprite as a tile of 4 bits: the brightness of its colours."""
     colours = unpack(sprite.pixels, sprite.width * sprite.height, sprite.bpp)
@@ -99,9 +87,7 @@ def tile_of(x: int, y: int, sprite: Sprite) -> Tile:
         max(sprite.palette[at : at + 3]) // 17 for at in range(0, len(sprite.palette), 3)
     )
     levels = colours.translate(shades.ljust(256, b"\0"))
-    rows = (
-        _packed(levels[at : at + sprite.width], 4) for at in range(0, len(levels), sprite.width)
-    )
+    rows = (pack(levels[at : at + sprite.width], 4) for at in range(0, len(levels), sprite.width))
     return Tile(x, y, sprite.width, sprite.height, 4, b"".join(rows))
 
 

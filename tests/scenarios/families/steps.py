@@ -45,6 +45,8 @@ PAIRED: Final = {
     Pairing.JUST_WORKS: "encrypted; without a code",
     Pairing.CODE: "a code was typed",
 }
+LEAST_PHOTO: Final = 240
+"""Pixels of the shorter side of the smallest photo."""
 SEEN: Final = ("shown", "acknowledged")
 QUIET_S: Final = 0.8
 """Seconds without sound after which nothing more is said: a sentence begins within half of it."""
@@ -211,7 +213,9 @@ def take_photo(story: Story) -> None:
         envelope = call.result(timeout=60)
     assert envelope["ok"], envelope
     assert envelope["data"]["type"] == "image/jpeg"
-    assert envelope["data"]["bytes"] > 1000
+    (photo,) = [each for each in envelope["meta"]["content"] if each["type"] == "image"]
+    with Image.open(BytesIO(base64.b64decode(photo["data"]))) as seen:
+        assert (seen.format, min(seen.size) >= LEAST_PHOTO) == ("JPEG", True), seen.size
 
 
 def ask(story: Story) -> None:
