@@ -47,6 +47,8 @@ PAIRED: Final = {
 }
 LEAST_PHOTO: Final = 240
 """Pixels of the shorter side of the smallest photo."""
+SOON_S: Final = 60.0
+"""Longest wait for anything; only a story that fails waits so long."""
 SEEN: Final = ("shown", "acknowledged")
 QUIET_S: Final = 0.8
 """Seconds without sound after which nothing more is said: a sentence begins within half of it."""
@@ -82,7 +84,7 @@ class Story:
             return next((each for each in self.happened()[since:] if _has(each, wanted)), None)
 
         what = lambda: f"{event} {fields} among {self.happened()[since:]}"  # noqa: E731
-        answer = self.glasses.wait_for(found, what=what)
+        answer = self.glasses.wait_for(found, what=what, within_s=SOON_S)
         assert answer is not None
         return answer
 
@@ -90,7 +92,7 @@ class Story:
         return dict(self.glasses.status()["glasses"])
 
     def until(self, condition: Callable[[], Any], what: str) -> None:
-        self.glasses.wait_for(condition, what=lambda: f"{what}; {self.status()}", within_s=60.0)
+        self.glasses.wait_for(condition, what=lambda: f"{what}; {self.status()}", within_s=SOON_S)
 
     def delivered(self, envelope: dict[str, Any]) -> None:
         """Make sure that a call's answer is on the lens, perhaps after the page before it."""
@@ -134,13 +136,15 @@ def pair(story: Story) -> None:
     words = [sys.executable, "-m", "edge.cli", "up", "--yes"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     with subprocess.Popen(words, env=story.glasses.env, text=True, **pipes) as up:
-        code = ""
-        if story.model.pairing is Pairing.CODE:
-            shown = lambda: _CODE.search(" ".join(story.glasses.lens))  # noqa: E731
-            code = f"{story.glasses.wait_for(shown, what='a code on the lens')[0]}\n"
+        code = f"{code_on_lens(story)}\n" if story.model.pairing is Pairing.CODE else ""
         printed, _ = up.communicate(code, timeout=90)
     assert up.returncode == 0, printed
     assert f"Paired and saved ({PAIRED[story.model.pairing]}" in printed
+
+
+def code_on_lens(story: Story) -> str:
+    shown = lambda: _CODE.search(" ".join(story.glasses.lens))  # noqa: E731
+    return story.glasses.wait_for(shown, what="a code on the lens", within_s=SOON_S)[0]
 
 
 def be_ready(story: Story) -> None:
@@ -159,7 +163,7 @@ def shown(story: Story, text: str) -> None:
     """Let a tool answer, and read the answer on the lens."""
     assert story.glasses.call("glasses:clear")["ok"]
     story.delivered(story.glasses.call("notes:add", text=text))
-    story.glasses.wait_for_lens(" ".join(text.split()[-2:]))
+    story.glasses.wait_for_lens(" ".join(text.split()[-2:]), within_s=SOON_S)
 
 
 def show_picture(story: Story) -> None:
@@ -204,7 +208,7 @@ def take_photo(story: Story) -> None:
     call = story.glasses.start_call("glasses:take_photo", size="small")
     if ASK.lacks(story.model):
         asked = lambda: call.done() and call.result()  # noqa: E731
-        error = story.glasses.wait_for(asked, what="the question")["error"]
+        error = story.glasses.wait_for(asked, what="the question", within_s=SOON_S)["error"]
         envelope = json.loads(
             glassd(story.glasses, "confirm", error["confirmation_request"]["token"], "--json")
         )
@@ -265,7 +269,7 @@ def report_battery(story: Story) -> None:
 
 
 def come_back(story: Story) -> None:
-    """The link is lost, and all is as before when it is back."""
+    """The link is lost, and they work again when it is back."""
     story.glasses.mock.do("battery 23")
     drop_and_return(story.glasses)
     story.until(lambda: story.status()["battery"] == 23, "the battery")
