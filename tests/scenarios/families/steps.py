@@ -20,7 +20,7 @@ from typing import Any, Final
 from PIL import Image
 
 from edge.testing import WornGlasses
-from firmware_bridge.catalog import MODELS
+from firmware_bridge.catalog import supported
 from firmware_bridge.models import Model, Pairing
 from firmware_bridge.sides import Side
 from firmware_bridge.sim.options import SIMULATED
@@ -369,7 +369,7 @@ def listed() -> str:
     """Return all steps that are left out, a line each."""
     return "".join(
         f"{model.key:<12} {name:<11} {why}\n"
-        for model in MODELS
+        for model in supported()
         for name, why in left_out(model).items()
     )
 

@@ -4,10 +4,10 @@ can, are lost, and come back.
 
 import pytest
 
-from firmware_bridge.catalog import MODELS
+from firmware_bridge.catalog import supported
 from tests.scenarios.families.telling import models, tell
 
-WITH_A_LENS = models(model for model in MODELS if model.capabilities.get("display"))
+WITH_A_LENS = models(model for model in supported() if model.capabilities.get("display"))
 
 
 @pytest.mark.timeout(300)

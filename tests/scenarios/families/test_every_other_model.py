@@ -4,11 +4,11 @@ they can, are lost, and come back. And what the story leaves out for which model
 
 import pytest
 
-from firmware_bridge.catalog import MODELS
+from firmware_bridge.catalog import supported
 from tests.scenarios.families.steps import LEFT_OUT, listed
 from tests.scenarios.families.telling import models, tell
 
-WITHOUT_A_LENS = models(model for model in MODELS if not model.capabilities.get("display"))
+WITHOUT_A_LENS = models(model for model in supported() if not model.capabilities.get("display"))
 
 
 @pytest.mark.timeout(300)
