@@ -5,7 +5,7 @@ from itertools import pairwise
 import pytest
 
 from firmware_bridge.codecs.even_g2 import FILE, SOUND, lanes, pages
-from firmware_bridge.codecs.even_g2.central import BATTERY_EVERY_S, BEAT_S, MAX_REQUESTS
+from firmware_bridge.codecs.even_g2.central import BATTERY_EVERY_S, MAX_REQUESTS
 from firmware_bridge.codecs.even_g2.conflicts import OTHERS
 from firmware_bridge.codecs.even_g2.hub import Cmd, Rect
 from firmware_bridge.codecs.even_g2.model import CONFLICTS
@@ -101,7 +101,7 @@ def test_commands_wait_for_the_first_arm():
 def test_a_quiet_arm_gets_heartbeats():
     pair = Pair().ready()
     pair.said[L].clear()
-    pair.run(for_s=3 * BEAT_S + 1)
+    pair.run(for_s=3 * lanes.BEAT_S + 1)
     beats = [packet for packet in pair.said[L] if packet[6:10] == bytes([0x80, 0, 8, 14])]
     assert len(beats) == 3
 
