@@ -24,7 +24,7 @@ from benchmarks.table import Lines, Row
 from benchmarks.usage import Usage
 
 PROXY = "mcp-proxy==0.13.0"
-PROXY_VENV = Path(__file__).resolve().parents[1] / ".venv-mcp-proxy"
+PROXY_VENV = process.HERE / ".venv-mcp-proxy"
 ECHO = [sys.executable, "-m", "benchmarks.mcp_echo"]
 TEXT = {"text": "hello, glasses"}
 BLOCKS = 10
@@ -185,40 +185,12 @@ async def _over_http(stack: AsyncExitStack, folder: Path) -> list[Way]:
 
 
 def _proxy(port: int) -> list[str]:
-    """mcp-proxy's command in its own venv, which is made once; without a package index there is
-    none.
-    """
-    found = PROXY_VENV / "bin" / "mcp-proxy"
-    if not found.exists():
-        made = subprocess.run(
-            [sys.executable, "-m", "venv", str(PROXY_VENV)],
-            check=False,
-            capture_output=True,
-            text=True,
-        )
-        pip = [
-            str(PROXY_VENV / "bin" / "python"),
-            "-m",
-            "pip",
-            "install",
-            "--quiet",
-            "--disable-pip-version-check",
-            PROXY,
-        ]
-        done = (
-            subprocess.run(pip, check=False, capture_output=True, text=True)
-            if made.returncode == 0
-            else made
-        )
-        if done.returncode:
-            print(
-                f"NOTE: {PROXY} cannot be installed here, "
-                f"so it is left out: {done.stderr.strip()[-200:]}",
-                file=sys.stderr,
-            )
-            return []
+    """Return mcp-proxy's command in its own venv; without a package index there is none."""
+    if why := process.install_in_venv(PROXY, PROXY_VENV):
+        print(f"NOTE: mcp-proxy is left out: {why}", file=sys.stderr)
+        return []
     return [
-        str(found),
+        str(PROXY_VENV / "bin" / "mcp-proxy"),
         "--pass-environment",
         "--port",
         str(port),

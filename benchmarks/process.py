@@ -31,10 +31,13 @@ LEAST_IMPORTS = "import asyncio, sqlite3, uvloop"
 CODE = Path(edge.__file__).parents[1]
 """The checkout that is measured; `--compare` runs these benchmarks on another one."""
 REGISTRY = CODE / "tools_cache" / "tool_registry.json"
-HERE = Path(__file__).parents[1]
+HERE = Path(__file__).resolve().parents[1]
 """The folder of this package, which is not always in that checkout."""
 READY_S = 60.0
 REPORT_S = 10.0
+INSTALL_S = 600.0
+INSTALLED = "benchmarked.txt"
+"""In the venv of a peer: what was installed there."""
 
 
 class Step(TypedDict):
@@ -219,6 +222,31 @@ def devcloud(folder: Path, port: int) -> Iterator[str]:
     finally:
         child.terminate()
         child.communicate(timeout=10)
+
+
+def install_in_venv(package: str, folder: Path) -> str:
+    """Install a package, which wants other versions of libraries than glassd, into a venv of its
+    own, once. Return why it is still without it; "" if it is not.
+    """
+    have = folder / INSTALLED
+    if have.exists() and have.read_text() == package:
+        return ""
+    pip = [str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet"]
+    for command in (
+        [sys.executable, "-m", "venv", str(folder)],
+        [*pip, "--disable-pip-version-check", package],
+    ):
+        try:
+            done = subprocess.run(
+                command, check=False, capture_output=True, text=True, timeout=INSTALL_S
+            )
+        except subprocess.TimeoutExpired:
+            return f"{package} was not installed within {INSTALL_S:.0f} s"
+        if done.returncode:
+            last = " ".join((done.stderr or done.stdout).split())[-200:]
+            return f"{package} cannot be installed here: {last}"
+    have.write_text(package)
+    return ""
 
 
 def rss_mib(pid: int) -> float:
