@@ -1,6 +1,7 @@
 """A picture on simulated lenses, from the control API: how long its caller waits, what the daemon
 and its children compute for it, and how long others wait meanwhile. Without radio and daemon: how
-long fitting it takes, when the child process that does so is there already.
+long fitting it takes, when the child process that does so is there already. At the end the packets
+of each family's codec: `picture_packets`.
 
 The floor is Pillow alone: the picture decoded, fitted and dithered in this process.
 """
@@ -15,7 +16,7 @@ import time
 from importlib.util import find_spec
 from pathlib import Path
 
-from benchmarks import lens, process
+from benchmarks import lens, picture_packets, process
 from benchmarks.growth import longest_wait
 from benchmarks.table import Lines, Row, not_measured
 from benchmarks.usage import Usage
@@ -58,6 +59,7 @@ def measure() -> Lines:
             config = lens.CONFIG.format(radio=radio) + more
             with process.daemon(folder, config) as (pid, _, _):
                 yield from _shown(what, folder, Usage(pid, folder / "state"), picture, alone)
+    yield from picture_packets.measure()
 
 
 def _shown(what: str, folder: Path, usage: Usage, picture: str, alone: float) -> Lines:
@@ -70,6 +72,10 @@ def _shown(what: str, folder: Path, usage: Usage, picture: str, alone: float) ->
     yield Row(f"picture, {what}", statistics.median(taken), "ms", "Pillow alone", alone)
     yield Row(f"  picture, {what}, the first one", first, "ms", "Pillow alone", alone)
     yield from usage.rows(f"picture, {what}")
+    wire.request("GET", "/v1/status")
+    apart = json.loads(wire.getresponse().read())["glasses"]["skew_ms"]
+    if apart is not None:
+        yield Row(f"  picture, {what}, both sides apart", apart, "ms")
     idle = longest_wait(control, lambda: time.sleep(PAUSE_S), times=PICTURES)
     busy = longest_wait(control, lambda: _show(wire, picture), times=PICTURES)
     yield Row(f"  picture, {what}, longest wait of others", busy, "ms", "without it", idle)

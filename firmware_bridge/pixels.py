@@ -18,18 +18,36 @@ def unpack(pixels: bytes, width: int, bpp: int) -> bytes:
     """Return one byte per pixel, row by row: its level. Each row begins at a whole byte, and its
     first pixel is in the highest bits.
     """
-    levels, stride = _levels(bpp), (width * bpp + 7) // 8
-    return b"".join(
-        b"".join(levels[byte] for byte in pixels[start : start + stride])[:width]
-        for start in range(0, len(pixels), stride)
-    )
+    each = 8 // bpp
+    levels = bytearray(len(pixels) * each)
+    for place, table in enumerate(_tables(bpp)):  # one step for each place in a byte, not a pixel
+        levels[place::each] = pixels.translate(table)
+    padded = (width * bpp + 7) // 8 * each
+    if padded == width:
+        return bytes(levels)
+    return b"".join(levels[start : start + width] for start in range(0, len(levels), padded))
 
 
 @cache
-def _levels(bpp: int) -> tuple[bytes, ...]:
-    """Return what each value of a byte holds: one byte per pixel."""
-    shifts, mask = range(8 - bpp, -1, -bpp), (1 << bpp) - 1
-    return tuple(bytes(byte >> shift & mask for shift in shifts) for byte in range(256))
+def _tables(bpp: int) -> tuple[bytes, ...]:
+    """Return, for each place in a byte, what values of the byte hold there."""
+    mask = (1 << bpp) - 1
+    return tuple(
+        bytes(byte >> shift & mask for byte in range(256)) for shift in range(8 - bpp, -1, -bpp)
+    )
+
+
+def pack(levels: bytes, bpp: int) -> bytes:
+    """Return levels of one byte each in `bpp` bits each, the first in the highest; the last byte is
+    filled with zeros.
+    """
+    each = 8 // bpp
+    size = -(-len(levels) // each)
+    packed = 0
+    for place in range(each):
+        column = levels[place::each].ljust(size, b"\0")
+        packed |= int.from_bytes(column, "big") << 8 - bpp * (place + 1)
+    return packed.to_bytes(size, "big")
 
 
 def braille(levels: bytes, width: int, columns: int) -> list[str]:

@@ -62,15 +62,6 @@ async def test_one_side_walks_off_and_back_while_the_other_keeps_showing(tmp_pat
         assert status().link == 1, "one link all the while"
 
 
-async def test_a_question_is_asked_on_a_page_and_answered_by_a_tap_on_either_arm(tmp_path):
-    async with world(tmp_path, "sim:even_g1", **G1) as place:
-        await alone(place)
-        place.start_call("glasses:ask", {"question": "Shall I?"})
-        await both_show(place, "Shall I?")
-        await place.answer_question()
-        assert (await place.answer()).data
-
-
 @pytest.mark.requirement("I4-amenities")
 async def test_the_picture_is_moved_a_notification_taken_away_and_the_case_in_the_status(
     tmp_path, monkeypatch

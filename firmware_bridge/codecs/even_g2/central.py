@@ -50,8 +50,6 @@ from firmware_bridge.sides import Side, Sided, SideNews, SidePacket
 from firmware_bridge.text_rows import lay_out
 from firmware_bridge.whole_page import whole_page
 
-BEAT_S: Final = 10.0
-"""Seconds without a packet to or from an arm before a heartbeat; hosts send one every 5 to 15 s."""
 BATTERY_EVERY_S: Final = 60.0
 DOUBT_S: Final = 1.5
 """Seconds after which a page that may be gone is looked for, as one host waits."""
@@ -80,7 +78,8 @@ class EvenG2Codec:
         self._given_up: deque[SideNews] = deque()
         self._silent: deque[Side] = deque()
         self._held: deque[Task] = deque()
-        self._up: set[Side] = set()
+        self._up: dict[Side, Lane] = {}
+        """The arms that are there, left before right."""
         self._met = False
         self._lanes = {
             side: Lane(self._ended, partial(self._silent.append, side), dialect) for side in Side
@@ -94,7 +93,6 @@ class EvenG2Codec:
         self._silenced_at = float("-inf")
         self._now = 0.0
         self._battery_at: float | None = None
-        self._beat_at = dict.fromkeys(Side, float("-inf"))
         self._hub_beat_at = 0.0
         self._probe_at: float | None = None
         self.set_max_packet(max_packet)
@@ -156,13 +154,13 @@ class EvenG2Codec:
             return
         self._tell(SideChanged(side, up=news.up, reason=news.reason))
         if not news.up:
-            self._up.discard(side)
+            self._up.pop(side, None)
             self._joiners[side] = Joiner(Kind.GLASSES)
             if side is Side.RIGHT:
                 self._hub.lost()
             lane.clear(f"the {side} side is away")
             return
-        self._up.add(side)
+        self._up = dict(sorted({**self._up, side: lane}.items()))
         lane.sent_at = lane.heard_at = now
         lane.add(Task(config.greet(side, self._settings_of(side), self._dialect)))
         if side is Side.RIGHT:
@@ -278,8 +276,8 @@ class EvenG2Codec:
         self._now = now
         out: list[Sided] = [*self._given_up]
         self._given_up.clear()
-        for side in sorted(self._up):
-            out += [SidePacket(side, packet) for packet in self._lanes[side].emit(now)]
+        for side, lane in self._up.items():
+            out += [SidePacket(side, packet) for packet in lane.emit(now)]
         self._settle(now)
         return out
 
@@ -317,8 +315,8 @@ class EvenG2Codec:
     def next_timer(self) -> float | None:
         """The time when `handle_timer` must be called, or None."""
         due = [self._battery_at, self._probe_at]
-        due += [self._lanes[side].due() for side in self._up]
-        due += [self._beat_due(side) for side in self._up]
+        for lane in self._up.values():
+            due += (lane.due(), lane.beat_due())
         due.append(self._hub_beat_at if self._hub.alive else None)
         due.append(None if self._stream is None else self._stream.due())
         return min((moment for moment in due if moment is not None), default=None)
@@ -326,16 +324,15 @@ class EvenG2Codec:
     def handle_timer(self, now: float) -> None:
         """Retry, and send heartbeats. Raises `LinkLost(SILENT)` if neither arm answers."""
         self._now = now
-        for side in sorted(self._up):
-            lane = self._lanes[side]
+        for lane in self._up.values():
             lane.timer(now)
-            if now >= self._beat_due(side):
-                self._beat_at[side] = now
+            if now >= lane.beat_due():
+                lane.beat_at = now
                 lane.add(Task(once(config.heartbeat())), urgent=True)
         if self._battery_at is not None and now >= self._battery_at:
             self._battery_at = now + BATTERY_EVERY_S
-            for side in self._up:
-                self._lanes[side].add(Task(config.look(self._settings_of(side))))
+            for side, lane in self._up.items():
+                lane.add(Task(config.look(self._settings_of(side))))
         if self._probe_at is not None and now >= self._probe_at:
             self._probe_at = None
             self._own(self._look_for_page())
@@ -345,11 +342,6 @@ class EvenG2Codec:
             self._own(self._listen())
         self._beat_page(now)
         self._settle(now)
-
-    def _beat_due(self, side: Side) -> float:
-        """The time of the next heartbeat: a while after the last, and after any silence."""
-        lane = self._lanes[side]
-        return max(self._beat_at[side], min(lane.sent_at, lane.heard_at)) + BEAT_S
 
     def _beat_page(self, now: float) -> None:
         """Keep the page alive: without heartbeats it is gone after 10 s."""

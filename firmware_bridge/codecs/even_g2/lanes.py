@@ -30,6 +30,8 @@ from firmware_bridge.protobuf import Message, encode
 ANSWER_S: Final = 0.8
 """Seconds for one answer; 50 to 500 ms were observed."""
 TRIES: Final = 2
+BEAT_S: Final = 10.0
+"""Seconds without a packet to or from an arm before a heartbeat; hosts send one every 5 to 15 s."""
 _LAST_MAGIC: Final = 0xFF
 """Requests with a larger number are never answered (g2-kit)."""
 
@@ -106,7 +108,7 @@ class Lane:
         dialect: Dialect = STOCK,
     ) -> None:
         self.max_packet = MIN_PACKET
-        self.sent_at = self.heard_at = float("-inf")
+        self.sent_at = self.heard_at = self.beat_at = float("-inf")
         self._ended = ended
         self._silent = silent
         self._dialect = dialect
@@ -290,6 +292,10 @@ class Lane:
         if self._open is not None or self._resting is not None:
             return self._due
         return self._free_at if self._urgent or self._queue else None
+
+    def beat_due(self) -> float:
+        """The time of the next heartbeat: a while after the last, and after any silence."""
+        return max(self.beat_at, min(self.sent_at, self.heard_at)) + BEAT_S
 
     def timer(self, now: float) -> None:
         """Repeat what was not answered in time; end a pause."""

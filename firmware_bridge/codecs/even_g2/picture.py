@@ -10,7 +10,7 @@ from firmware_bridge.codecs.even_g2 import HEIGHT, WIDTH
 from firmware_bridge.codecs.even_g2.hub import Rect
 from firmware_bridge.errors import RemoteViolation, Violation
 from firmware_bridge.messages import Tile
-from firmware_bridge.pixels import unpack
+from firmware_bridge.pixels import pack, unpack
 
 MIN_SIDE: Final = 20
 MAX_WIDTH: Final = 288
@@ -62,17 +62,26 @@ def _draw(tiles: Iterable[Tile]) -> bytearray:
 
 def _places(canvas: bytearray) -> list[Rect]:
     """Return the containers that hold everything lit: the area of the ink, cut to their size."""
-    rows = [y for y in range(HEIGHT) if any(canvas[y * WIDTH : (y + 1) * WIDTH])]
-    if not rows:
+    rows = _lit(canvas)
+    if rows is None:
         return []
-    columns = [x for x in range(WIDTH) if any(canvas[x::WIDTH])]
-    x, width = _span(columns[0], columns[-1], WIDTH)
-    y, height = _span(rows[0], rows[-1], HEIGHT)
+    ink = 0
+    for start in range(0, len(canvas), WIDTH):
+        ink |= int.from_bytes(canvas[start : start + WIDTH], "big")
+    columns = _lit(ink.to_bytes(WIDTH, "big")) or (0, 0)
+    x, width = _span(*columns, WIDTH)
+    y, height = _span(rows[0] // WIDTH, rows[1] // WIDTH, HEIGHT)
     return [
         Rect(left, top, wide, high)
         for top, high in _parts(y, height, MAX_HEIGHT)
         for left, wide in _parts(x, width, MAX_WIDTH)
     ]
+
+
+def _lit(pixels: bytes | bytearray) -> tuple[int, int] | None:
+    """Return the places of the first and the last pixel that is not dark; None if all are."""
+    end = len(pixels.rstrip(b"\0"))
+    return (len(pixels) - len(pixels.lstrip(b"\0")), end - 1) if end else None
 
 
 def _span(first: int, last: int, limit: int) -> tuple[int, int]:
@@ -90,14 +99,10 @@ def _parts(begin: int, length: int, most: int) -> list[tuple[int, int]]:
 
 def bmp(canvas: bytearray | bytes, place: Rect) -> bytes:
     """Return a part of the canvas as a BMP file: 4 bits, rows bottom up, padded to 4 bytes."""
-    stride = (place.width + 7) // 8 * 4
-    rows = []
-    for y in reversed(range(place.y, place.y + place.height)):
-        at = y * WIDTH + place.x
-        greys = bytes(canvas[at : at + place.width]) + b"\0"
-        pairs = zip(greys[: place.width : 2], greys[1 : place.width + 1 : 2], strict=True)
-        rows.append(bytes(left << 4 | right for left, right in pairs).ljust(stride, b"\0"))
-    pixels = b"".join(rows)
+    padded = (place.width + 7) // 8 * 8
+    starts = (y * WIDTH + place.x for y in range(place.y, place.y + place.height))
+    rows = [bytes(canvas[at : at + place.width]).ljust(padded, b"\0") for at in starts]
+    pixels = pack(b"".join(reversed(rows)), 4)
     shape = (40, place.width, place.height, 1, 4, 0, len(pixels), _RESOLUTION, _RESOLUTION)
     size = _OFFSET + len(pixels)
     header = _HEADER.pack(b"BM", size, 0, _OFFSET, *shape, _COLOURS, 0)

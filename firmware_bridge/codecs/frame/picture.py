@@ -9,7 +9,7 @@ from typing import Final
 
 from firmware_bridge.codecs.frame.wire import Sprite
 from firmware_bridge.messages import Tile
-from firmware_bridge.pixels import unpack
+from firmware_bridge.pixels import pack, unpack
 
 STRIP_BYTES: Final = 4096
 """Bytes of pixels in one message: the glasses have little memory, and draw strip by strip."""
@@ -54,14 +54,14 @@ def sprites_of(
             strip = colours[top * across : (top + rows) * across]
             if any(strip):
                 down = len(strip) // across
-                sprite = Sprite(across, down, bpp, palette_of(bpp), _packed(strip, bpp))
+                sprite = Sprite(across, down, bpp, palette_of(bpp), pack(strip, bpp))
                 yield tile.x, tile.y + top, sprite
 
 
 def bits_needed(tile: Tile, levels: bytes) -> int:
     """Return the fewest bits that hold every level of a tile: its text may be black and white."""
     top = (1 << tile.bpp) - 1
-    used = {level * 15 / top for level in set(levels)}
+    used = {level * 15 / top for level in range(top + 1) if level in levels}
     return next(bits for bits in (1, 2, 4) if used <= set(_LEVELS[: 1 << bits]))
 
 
@@ -82,18 +82,6 @@ def _cropped(tile: Tile, width: int, height: int) -> tuple[Tile, int, bytes] | N
     return tile, across, b"".join(rows)
 
 
-def _packed(colours: bytes, bpp: int) -> bytes:
-    """Pack one byte per pixel into `bpp` bits each, the first in the highest; zero-filled."""
-    each = 8 // bpp
-    size = -(-len(colours) // each)
-    packed = 0
-    for place in range(each):
-        column = colours[place::each].ljust(size, b"\0")
-        shifted = int.from_bytes(column, "big") << 8 - bpp * (place + 1)
-        packed |= shifted
-    return packed.to_bytes(size, "big")
-
-
 def tile_of(x: int, y: int, sprite: Sprite) -> Tile:
     """Return a sprite as a tile of 4 bits: the brightness of its colours."""
     colours = unpack(sprite.pixels, sprite.width * sprite.height, sprite.bpp)
@@ -101,9 +89,7 @@ def tile_of(x: int, y: int, sprite: Sprite) -> Tile:
         max(sprite.palette[at : at + 3]) // 17 for at in range(0, len(sprite.palette), 3)
     )
     levels = colours.translate(shades.ljust(256, b"\0"))
-    rows = (
-        _packed(levels[at : at + sprite.width], 4) for at in range(0, len(levels), sprite.width)
-    )
+    rows = (pack(levels[at : at + sprite.width], 4) for at in range(0, len(levels), sprite.width))
     return Tile(x, y, sprite.width, sprite.height, 4, b"".join(rows))
 
 

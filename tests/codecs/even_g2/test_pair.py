@@ -5,11 +5,12 @@ from itertools import pairwise
 import pytest
 
 from firmware_bridge.codecs.even_g2 import FILE, SOUND, lanes, pages
-from firmware_bridge.codecs.even_g2.central import BATTERY_EVERY_S, BEAT_S, MAX_REQUESTS
+from firmware_bridge.codecs.even_g2.central import BATTERY_EVERY_S, MAX_REQUESTS
 from firmware_bridge.codecs.even_g2.conflicts import OTHERS
-from firmware_bridge.codecs.even_g2.hub import Cmd
+from firmware_bridge.codecs.even_g2.hub import Cmd, Rect
 from firmware_bridge.codecs.even_g2.model import CONFLICTS
 from firmware_bridge.codecs.even_g2.peripheral import PAGE_S, Variant
+from firmware_bridge.codecs.even_g2.picture import pictures
 from firmware_bridge.codecs.even_g2.wire import PACE_S, Dialect, Kind, cut
 from firmware_bridge.errors import CommandRefused, LocalMisuse, LostReason
 from firmware_bridge.messages import (
@@ -100,7 +101,7 @@ def test_commands_wait_for_the_first_arm():
 def test_a_quiet_arm_gets_heartbeats():
     pair = Pair().ready()
     pair.said[L].clear()
-    pair.run(for_s=3 * BEAT_S + 1)
+    pair.run(for_s=3 * lanes.BEAT_S + 1)
     beats = [packet for packet in pair.said[L] if packet[6:10] == bytes([0x80, 0, 8, 14])]
     assert len(beats) == 3
 
@@ -313,6 +314,26 @@ def test_only_what_is_lit_is_sent():
     assert (tile.x, tile.y, tile.width, tile.height) == (556, 268, 20, 20)
     pair.ask(ShowPage("q", tiles=(Tile(0, 0, 8, 8, 1, bytes(8)),)))
     assert pair.shown[-1].tiles == ()
+
+
+@pytest.mark.parametrize(
+    ("ink", "place"),
+    [
+        ([(100, 50), (139, 89)], Rect(100, 50, 40, 40)),
+        ([(300, 200)], Rect(300, 200, 20, 20)),
+        ([(575, 287)], Rect(556, 268, 20, 20)),
+        ([(40, 30), (10, 60)], Rect(10, 30, 31, 31)),
+    ],
+    ids=["both corners", "a pixel", "the last pixel", "the other corners"],
+)
+def test_only_the_area_that_is_lit_is_sent(ink, place):
+    tiles = [Tile(x, y, 1, 1, 4, b"\x10") for x, y in ink]
+    (picture,) = pictures(tiles)
+    assert picture.place == place
+
+
+def test_a_dark_picture_needs_no_container():
+    assert pictures([Tile(0, 0, 8, 2, 4, bytes(8))]) == ()
 
 
 def test_a_picture_follows_the_creation_of_its_page_later():

@@ -247,6 +247,12 @@ def test_a_large_picture_is_cut_into_strips_of_few_bits():
     assert sum(len(sprite.pixels) for _, _, sprite in small) <= PAGE_BYTES
 
 
+@pytest.mark.parametrize("level", range(1, 16))
+def test_a_level_that_stands_alone_is_kept(level):
+    ((x, y, sprite),) = sprites_of([Tile(0, 0, 1, 1, 4, bytes([level << 4]))])
+    assert tile_of(x, y, sprite).pixels == bytes([level << 4])
+
+
 def test_what_is_beyond_the_edge_is_cut_off():
     tile = Tile(636, 398, 8, 4, 1, b"\xff" * 4)
     ((x, y, sprite),) = sprites_of([tile], width=640, height=400)

@@ -1,6 +1,5 @@
 """What the stories of glasses families share; each has glasses and daemon as two processes."""
 
-import asyncio
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -8,7 +7,6 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from edge.testing import WornGlasses
-from tests.scenarios.world import SOON_S, World
 
 
 @contextmanager
@@ -40,14 +38,3 @@ def drop_and_return(glasses: WornGlasses) -> None:
     state = lambda: glasses.status()["glasses"]["state"]  # noqa: E731
     glasses.wait_for(lambda: state() != "ready", what="the link to be lost")
     glasses.wait_for(lambda: state() == "ready", what="the glasses to be back", within_s=60.0)
-
-
-async def wearers_answer(place: World) -> object:
-    """Return what a question to the wearer, asked by `start_call`, was answered with: the call
-    itself is only told that it is pending.
-    """
-    call_id = (await place.answer()).data["pendingToolCallId"]
-    async with asyncio.timeout(SOON_S):
-        while (call := await place.daemon.store.get(call_id))["state"] != "ANSWERED":
-            await asyncio.sleep(0.05)
-    return call["response"]["data"]["answer"]

@@ -1,4 +1,6 @@
-"""Story: an Omi, OMI Glass or OpenGlass is found, paired, heard and seen through."""
+"""Story: what Omi, OMI Glass and OpenGlass have of their own: a sentence in their sound becomes a
+call, and a photo of which something was lost is none.
+"""
 
 import asyncio
 from contextlib import asynccontextmanager
@@ -11,12 +13,10 @@ from edge.demo.speech import synthesise
 from edge.hearing import recogniser
 from firmware_bridge.catalog import find
 from firmware_bridge.messages import Gesture, PhotoFailed, PhotoTaken, TakePhoto
-from tests.scenarios.families.story import drop_and_return, glassd, worn
 from tests.scenarios.world import until, world
 from tests.unit.hearing.children import AS_FAST_AS_OTHERS
 from tools_cache.api.tool import CallOrigin, Mode
 
-FIRMWARE = {"omi": "3.0.8", "omi_glass": "2.3.2", "openglass": "1.0.1"}
 PHOTO = "glasses:take_photo"
 SENTENCE = "Remember that the car is on level three."
 
@@ -29,22 +29,6 @@ async def wearing(folder, key, speed=1.0):
         await place.start_daemon(audio={"speech": "off"})
         await place.ready()
         yield place
-
-
-@pytest.mark.parametrize("key", FIRMWARE)
-def test_it_is_found_paired_and_comes_back(tmp_path, key):
-    with worn(tmp_path, f"sim:{key}") as glasses:
-        assert find(key).title in glassd(glasses, "scan")
-        assert "Paired and saved" in glassd(glasses, "up", "--yes")
-        glasses.wait_for(lambda: glasses.status()["glasses"]["state"] == "ready", what="ready")
-        known = glasses.status()["glasses"]
-        assert (known["model"], known["firmware"]) == (key, FIRMWARE[key])
-        glasses.mock.do("battery 41")
-        glasses.wait_for(lambda: glasses.status()["glasses"]["battery"] == 41, what="the battery")
-        assert "notes:add" in glasses.tools()
-        assert (PHOTO in glasses.tools()) is (key != "omi")
-        assert "glasses:show_text" not in glasses.tools()
-        drop_and_return(glasses)
 
 
 def sentences(place):
@@ -120,12 +104,3 @@ async def test_an_agents_photo_is_confirmed_in_a_terminal(tmp_path):
         done = await place.daemon.calls.confirm(token, allow=True)
         assert done.ok, done.error
         assert done.data["turned"] == 180
-
-
-@pytest.mark.asyncio(loop_scope="session")
-async def test_presses_of_the_button_reach_apps(tmp_path):
-    async with wearing(tmp_path, "omi", speed=8.0) as place:
-        place.mark()
-        place.wearer_does(Gesture.BUTTON)
-        heard = await place.heard("glasses.event")
-        assert heard["said"]["gesture"] == "button"

@@ -1,11 +1,13 @@
-"""A picture in braille: dots where pixels are lit, and no wider than there are columns."""
+"""Pixels in bytes and back, and a picture in braille: dots where pixels are lit, and no wider than
+there are columns.
+"""
 
 import re
 
 import pytest
 from hypothesis import given, strategies as st
 
-from firmware_bridge.pixels import braille, sixel
+from firmware_bridge.pixels import braille, pack, sixel, unpack
 
 
 def picture(*rows):
@@ -64,3 +66,30 @@ def test_a_terminal_that_reads_the_sixels_sees_the_picture(width, height, data):
 
 def test_long_runs_are_written_short():
     assert len(sixel(bytes([1]) * 576 * 136, 576)) < 400
+
+
+@given(st.sampled_from([1, 2, 4]), st.integers(1, 40), st.integers(0, 5), st.data())
+def test_a_level_is_read_where_each_pixel_is(bpp, width, height, data):
+    stride = (width * bpp + 7) // 8
+    size = stride * height
+    pixels = data.draw(st.binary(min_size=size, max_size=size))
+    bits = "".join(f"{byte:08b}" for byte in pixels)
+    starts = [y * stride * 8 + x * bpp for y in range(height) for x in range(width)]
+    assert list(unpack(pixels, width, bpp)) == [int(bits[at : at + bpp], 2) for at in starts]
+
+
+def test_a_row_that_ends_early_has_the_pixels_there_are():
+    assert unpack(b"\x12\x34\x56", 3, 4) == b"\1\2\3\5\6"
+
+
+@pytest.mark.parametrize(
+    ("bpp", "levels", "packed"),
+    [
+        (1, [1, 0, 0, 0, 0, 0, 0, 1, 1], "8180"),
+        (2, [3, 0, 1, 2, 3], "c6c0"),
+        (4, [1, 2, 15], "12f0"),
+        (4, [], ""),
+    ],
+)
+def test_levels_are_packed_from_the_highest_bit(bpp, levels, packed):
+    assert pack(bytes(levels), bpp).hex() == packed
