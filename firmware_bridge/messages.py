@@ -314,13 +314,21 @@ class ShowNotification(Struct, frozen=True):
 
 
 class SetClock(Struct, frozen=True):
-    """Set the glasses' own clock. `local_s`: seconds since 1970 in local wall-clock time."""
+    """Set the glasses' own clock. `local_s`: seconds since 1970 in local wall-clock time.
+    `offset_s`: by how much that is ahead of UTC, which some glasses keep.
+    """
 
     local_s: int
     twelve_hour: bool = False
+    offset_s: int = 0
 
     def __post_init__(self) -> None:
-        _need(0 <= self.local_s < 1 << 32, f"a time of {self.local_s} s is outside 32 bits")
+        for seconds in (self.local_s, self.utc_s):
+            _need(0 <= seconds < 1 << 32, f"a time of {seconds} s is outside 32 bits")
+
+    @property
+    def utc_s(self) -> int:
+        return self.local_s - self.offset_s
 
 
 class DoubleTap(StrEnum):

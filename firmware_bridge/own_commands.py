@@ -1,5 +1,5 @@
-"""Commands for what some glasses show and do by themselves: their dashboard, notes, translation,
-navigation. Imported only by families that have them, and by those who send them.
+"""Commands for what some glasses show and do by themselves: their lights, dashboard, notes,
+translation, navigation. Imported only by families that have them, and by those who send them.
 """
 
 from enum import StrEnum
@@ -52,6 +52,27 @@ class ClearNotification(OwnCommand, frozen=True):
 
     def __post_init__(self) -> None:
         _need(0 <= self.number < 1 << 32, f"notification {self.number} is outside 32 bits")
+
+
+# ------------------------------------------------------------------ light and microphone
+
+
+class DimLight(OwnCommand, frozen=True):
+    """Set how bright the glasses' own light is whenever it is on, in percent."""
+
+    level: int
+
+    def __post_init__(self) -> None:
+        _need_percent(self.level, "a light")
+
+
+class SetMicrophoneGain(OwnCommand, frozen=True):
+    """Set by how much the microphone amplifies, in percent of the most that it can."""
+
+    level: int
+
+    def __post_init__(self) -> None:
+        _need_percent(self.level, "a gain")
 
 
 # ------------------------------------------------------------------ dashboard
@@ -287,6 +308,10 @@ class ShowRoute(OwnCommand, frozen=True):
 
 class EndNavigation(OwnCommand, frozen=True):
     """Leave navigation."""
+
+
+def _need_percent(level: int, what: str) -> None:
+    _need(0 <= level <= 100, f"{what} of {level} % is outside 0…100")
 
 
 def _need_short(words: str, what: str) -> None:

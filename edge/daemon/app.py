@@ -367,6 +367,7 @@ class Daemon:
             version=__version__,
             watched=bool(self.notifier.watchdog_s),
             suppressed=self.session.suppresses_transcripts,
+            wearer_clock=self.writer.glasses_clock,
             within=self.deadlines.within,
             step_s=60.0 + 2 * (g.scan_s + g.connect_s),
         )

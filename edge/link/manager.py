@@ -52,6 +52,7 @@ from firmware_bridge.messages import (
     MicrophoneChunk,
     PhotoFailed,
     PhotoTaken,
+    SetClock,
     Transcript,
     VoiceNoteFetched,
 )
@@ -95,7 +96,8 @@ class Finder(Protocol):
 class LinkManager:
     """Implements `GlassesPort`; `run()` is the service.
 
-    `suppressed` returns whether transcripts are suppressed now.
+    `suppressed` returns whether transcripts are suppressed now; `wearer_clock` what sets the
+    glasses' clock, or None.
     """
 
     def __init__(
@@ -109,6 +111,7 @@ class LinkManager:
         version: str = "0",
         watched: bool = False,
         suppressed: Callable[[], bool] = lambda: False,
+        wearer_clock: Callable[[], SetClock | None] = lambda: None,
         rest: Callable[[float], Awaitable[object]] = asyncio.sleep,
         within: Within = unwatched,
         step_s: float = 120.0,
@@ -124,6 +127,7 @@ class LinkManager:
         self._version = version
         self._watched = watched
         self._suppressed = suppressed
+        self._wearer_clock = wearer_clock
         self._take_sound: Callable[[MicrophoneChunk], None] = lambda _chunk: None
         self._take_photo: Callable[[PhotoTaken | PhotoFailed], None] = lambda _photo: None
         self._tap: Tap | None = None
@@ -293,6 +297,8 @@ class LinkManager:
             raise LinkLost(LostReason.PROTOCOL, detail)
         entry = catalog.by_firmware_model(info.model) or found.entry
         await self._restore_settings(driver, found.transport.address)
+        if {**entry.capabilities, **info.capabilities}.get("clock") is True:
+            await self._set_clock(driver)
         self._driver, self._transport = driver, found.transport
         self._state.identify(entry, info.firmware, found.transport)
         await self._state.learn(entry, info.capabilities)
@@ -333,6 +339,15 @@ class LinkManager:
             else:
                 self._settings.accept(command)
         self._update_hiding()
+
+    async def _set_clock(self, driver: Driver[Any]) -> None:
+        command = self._wearer_clock()
+        if command is None:
+            return
+        try:
+            await driver.request(command, timeout_s=HELLO_S)
+        except (CommandRefused, CommandTimeout) as error:
+            log.info("the glasses' clock was not set: %s", error)
 
     # -------------------------------------------------------------- after a connection
 

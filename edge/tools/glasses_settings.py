@@ -1,5 +1,5 @@
-"""Sets the brightness, the silent mode, the place of the picture, notifications and the dashboard
-of finished glasses, and the volume of the voice.
+"""Sets the brightness, the silent mode, the place of the picture, notifications, the dashboard, the
+light and the microphone of finished glasses, and the volume of the voice.
 
 Their capabilities say what they can do; what they refuse is passed on as an error.
 """
@@ -8,7 +8,7 @@ import asyncio
 import zlib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from edge.ports import GlassesAway, GlassesPort, QuestionWaits, SendPort
 from edge.runtime.clock import Clock
@@ -38,6 +38,8 @@ NEEDS: Final[Mapping[str, tuple[str, str]]] = {
     "notify": ("display.notifications", "know no notifications of their own"),
     "dashboard": ("display.dashboard", "have no dashboard of their own"),
     "volume": ("speaker", "have no speaker"),
+    "light": ("light.brightness", "have no light that can be dimmed"),
+    "gain": ("microphone.gain", "do not let the gain of their microphone be set"),
 }
 """Action → the capability it needs, and the message for glasses without it."""
 _NEVER: Final = frozenset({"unsupported", "bad_message", "too_big"})
@@ -143,14 +145,24 @@ def _command(action: str, details: Mapping[str, Json]) -> Command:
     if action == "brightness":
         level, auto = details.get("level"), details.get("auto") is True
         return _create(lambda: SetBrightness(level, auto=auto))
-    if action in ("position", "unnotify"):
-        from firmware_bridge import own_commands  # noqa: PLC0415 - for glasses that have these
+    if action == "silent":
+        return SetSilentMode(on=details["on"] is True)
+    return ExitToDashboard() if action == "dashboard" else _create(lambda: _own(action, details))
 
-        if action == "unnotify":
+
+def _own(action: str, details: Mapping[str, Any]) -> Command:
+    """Return a command that only some glasses have. Raises ValueError."""
+    from firmware_bridge import own_commands  # noqa: PLC0415 - for glasses that have these
+
+    match action:
+        case "unnotify":
             return own_commands.ClearNotification()
-        height, depth = details["height"], details["depth"]
-        return _create(lambda: own_commands.SetDisplayPosition(height, depth))
-    return SetSilentMode(on=details["on"] is True) if action == "silent" else ExitToDashboard()
+        case "light":
+            return own_commands.DimLight(details["level"])
+        case "gain":
+            return own_commands.SetMicrophoneGain(details["level"])
+        case _:
+            return own_commands.SetDisplayPosition(details["height"], details["depth"])
 
 
 def _create(make: Callable[[], Command]) -> Command:

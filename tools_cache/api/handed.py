@@ -160,7 +160,8 @@ class Config(Protocol):
 
 class Deeds(Protocol):
     """Actions of finished glasses besides showing and speaking: `brightness {level?, auto}`,
-    `silent {on}`, `notify {title, text, app}`, `dashboard {}`; and `volume {level}` of the voice.
+    `silent {on}`, `notify {title, text, app}`, `dashboard {}`, `light {level}`, `gain {level}`; and
+    `volume {level}` of the voice.
     """
 
     async def __call__(self, deed: str, details: Mapping[str, Json], /) -> None:

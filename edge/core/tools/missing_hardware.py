@@ -34,6 +34,8 @@ _THAT: Final[Mapping[str, str]] = MappingProxyType(
         "display.position": "lets its picture be moved",
         "display.dashboard": "has a dashboard of its own",
         "display.notifications": "shows notifications of its own",
+        "light.brightness": "can be dimmed",
+        "microphone.gain": "lets its gain be set",
         "microphone.vad": "notices speech by itself",
         "speaker.private": "only the wearer hears",
         "camera.record": "records video",

@@ -23,13 +23,20 @@ from firmware_bridge.messages import (
     SetSilentMode,
     ShowNotification,
 )
-from firmware_bridge.own_commands import ClearNotification, SetDisplayPosition
+from firmware_bridge.own_commands import (
+    ClearNotification,
+    DimLight,
+    SetDisplayPosition,
+    SetMicrophoneGain,
+)
 from tools_cache.api.tool import ErrorCode, ToolFailure
 
 CLOCK = Clock(wall=lambda: 1_795_257_000.9)
 G1 = Capabilities.of(
     "even_g1", catalog.find("even_g1").capabilities, origin=Origin.CATALOGUE, now=0.0
 )
+LIT = {"light": True, "light.brightness": True, "microphone": True, "microphone.gain": True}
+ALL = G1.merged(Capabilities.of("", LIT, origin=Origin.FIRMWARE, now=0.0))
 NOTE = {"title": "Door", "text": "Somebody is there", "app": "Doorbell"}
 
 
@@ -71,10 +78,12 @@ def amenities(glasses, volumes=None, **more):
         ("position", {"height": 0, "depth": 9}, SetDisplayPosition(0, 9)),
         ("unnotify", {}, ClearNotification()),
         ("dashboard", {}, ExitToDashboard()),
+        ("light", {"level": 20}, DimLight(20)),
+        ("gain", {"level": 75}, SetMicrophoneGain(75)),
     ],
 )
 async def test_each_deed_is_one_command(deed, details, command):
-    glasses = Glasses()
+    glasses = Glasses(ALL)
     await amenities(glasses)(deed, details)
     assert glasses.told == [command]
 
@@ -165,6 +174,8 @@ async def test_what_the_glasses_answer_becomes_a_readable_error(fault, code, uns
         ("silent", "These glasses know no silent mode"),
         ("notify", "These glasses know no notifications of their own"),
         ("dashboard", "These glasses have no dashboard of their own"),
+        ("light", "These glasses have no light that can be dimmed"),
+        ("gain", "These glasses do not let the gain of their microphone be set"),
     ],
 )
 async def test_glasses_that_lack_it_are_not_even_asked(deed, said):

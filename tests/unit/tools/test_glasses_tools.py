@@ -22,9 +22,14 @@ from firmware_bridge.messages import (
     SetSilentMode,
     ShowNotification,
 )
-from firmware_bridge.own_commands import ClearNotification, SetDisplayPosition
+from firmware_bridge.own_commands import (
+    ClearNotification,
+    DimLight,
+    SetDisplayPosition,
+    SetMicrophoneGain,
+)
 from tests.unit.tools.compiled import shipped as compiled
-from tests.unit.tools.test_glasses_settings import CLOCK, Glasses
+from tests.unit.tools.test_glasses_settings import ALL, CLOCK, Glasses
 from tools_cache.api.tool import CallOrigin, ErrorCode, ToolCall
 
 TOOLS = Path(tools_cache.__file__).parent / "tools"
@@ -99,6 +104,24 @@ async def test_the_volume_of_the_voice_is_set(run, glasses, volume, text):
     )
     answer = await run("glasses:set", {"volume": volume})
     assert (glasses.told, answer.data["text"]) == ([volume], text)
+
+
+@pytest.mark.parametrize(
+    ("tool", "args", "told", "text"),
+    [
+        ("glasses:light", {"level": 20}, DimLight(20), "Light: 20 %"),
+        (
+            "glasses:set_microphone",
+            {"gain": 50},
+            SetMicrophoneGain(50),
+            "Gain of the microphone: 50 %",
+        ),
+    ],
+)
+async def test_light_and_microphone_are_set(run, glasses, tool, args, told, text):
+    glasses.record = ALL
+    answer = await run(tool, args)
+    assert (glasses.told, answer.data) == ([told], {**args, "text": text})
 
 
 @pytest.mark.parametrize(
