@@ -6,7 +6,7 @@ command refuses it as `unsupported`.
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from msgspec import Struct, field
 
@@ -359,8 +359,10 @@ class ExitToDashboard(Struct, frozen=True):
 
 class OwnCommand(Struct, frozen=True):
     """A command for what some glasses show and do by themselves: see own_commands.py, which is not
-    imported where none is sent.
+    imported where none is sent. `is_secret`: it has something that no recording may have.
     """
+
+    is_secret: ClassVar[bool] = False
 
 
 Command = (
@@ -595,6 +597,10 @@ class SideChanged(Struct, frozen=True):
     reason: str = ""
 
 
+class OwnEvent(Struct, frozen=True):
+    """What only some glasses report, and only those who asked for it read: see own_commands.py."""
+
+
 class CapabilitiesChanged(Struct, frozen=True):
     """The capabilities changed; a full set that replaces the one of `GlassesInfo`."""
 
@@ -620,6 +626,7 @@ Event = (
     | CapabilitiesChanged
     | HidingChanged
     | PageClosed
+    | OwnEvent
 )
 Reply = GlassesInfo | Done | Failed
 

@@ -50,6 +50,7 @@ from firmware_bridge.messages import (
     Hello,
     HidingChanged,
     MicrophoneChunk,
+    OwnCommand,
     PhotoFailed,
     PhotoTaken,
     SetClock,
@@ -154,6 +155,8 @@ class LinkManager:
 
     async def request(self, command: Command, *, timeout_s: float = DEFAULT_TIMEOUT_S) -> Done:
         """Send a command, return its answer, or raise as `GlassesPort.request` says."""
+        if self._tap is not None and isinstance(command, OwnCommand) and command.is_secret:
+            raise CommandRefused("busy", "packets are recorded, and would have a secret in them")
         try:
             reply = await self._ready_driver().request(command, timeout_s=timeout_s)
         except LinkLost as lost:

@@ -4,10 +4,14 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
+from edge.core.call_summary import hide
+
 FORGETS: Final = frozenset({"continuum:forget"})
 """Tools whose own arguments are emptied with their answer: they name what is to be forgotten."""
 EMPTIED: Final = "forgotten"
 """Key of a stored request that was emptied."""
+HIDDEN_ARGS: Final = "hidden"
+"""Key of a stored request: the names of its arguments that are secrets."""
 ASKED: Final = ("args", "input")
 """Keys of a stored request that say what was asked."""
 _GONE: Final = "What this call answered was forgotten at the wearer's request"
@@ -28,6 +32,15 @@ def emptied_request(text: str) -> str:
     request: dict[str, Any] = json.loads(text)
     kept = {name: value for name, value in request.items() if name not in ASKED}
     return _dump({**kept, "args": {}, EMPTIED: True})
+
+
+def without_secrets(text: str) -> str:
+    """Return a stored request with nothing of the arguments that it names as secret."""
+    if f'"{HIDDEN_ARGS}"' not in text:
+        return text
+    request: dict[str, Any] = json.loads(text)
+    names = request.get(HIDDEN_ARGS)
+    return _dump({**request, "args": hide(request["args"], names)}) if names else text
 
 
 def emptied_response(text: str) -> str:

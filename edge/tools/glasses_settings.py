@@ -39,6 +39,9 @@ NEEDS: Final[Mapping[str, tuple[str, str]]] = {
     "dashboard": ("display.dashboard", "have no dashboard of their own"),
     "volume": ("speaker", "have no speaker"),
     "light": ("light.brightness", "have no light that can be dimmed"),
+    "blink": ("light.blink", "have no light that can be switched"),
+    "light_off": ("light.blink", "have no light that can be switched"),
+    "keep_pictures": ("camera.gallery", "do not keep pictures of their own"),
     "gain": ("microphone.gain", "do not let the gain of their microphone be set"),
 }
 """Action → the capability it needs, and the message for glasses without it."""
@@ -159,6 +162,14 @@ def _own(action: str, details: Mapping[str, Any]) -> Command:
             return own_commands.ClearNotification()
         case "light":
             return own_commands.DimLight(details["level"])
+        case "blink":
+            color = own_commands.LightColor(details["color"])
+            on_ms, off_ms, times = details["on_ms"], details["off_ms"], details["times"]
+            return own_commands.BlinkLight(color, on_ms, off_ms, times, details["level"])
+        case "light_off":
+            return own_commands.SwitchLightOff()
+        case "keep_pictures":
+            return own_commands.KeepPictures(details["on"] is True)
         case "gain":
             return own_commands.SetMicrophoneGain(details["level"])
         case _:

@@ -1,6 +1,7 @@
 """Story: a Mentra Live is found, paired and spoken to, hears the wearer, and takes photos."""
 
 import base64
+import logging
 from io import BytesIO
 
 import pytest
@@ -85,3 +86,49 @@ async def test_an_agent_sees_what_the_camera_saw_after_a_yes_by_the_button(tmp_p
         picture = response.meta["content"][1]
         with Image.open(BytesIO(base64.b64decode(picture["data"]))) as photo:
             assert (photo.format, photo.size) == ("JPEG", (320, 240))
+
+
+def files_with(folder, words):
+    """Return the files below a folder that have these words anywhere."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert len(files) > 3
+    return [str(path.relative_to(folder)) for path in files if words.encode() in path.read_bytes()]
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_a_network_is_joined_after_a_yes_and_its_password_is_nowhere(tmp_path, caplog):
+    for name in ("edge", "firmware_bridge", "tools_cache"):
+        caplog.set_level(logging.DEBUG, logger=name)
+    secret = "correct horse"
+    glasses, audit = {"model": "mentra_live"}, {"args": True}
+    async with world(tmp_path, MODEL, glasses=glasses, audit=audit) as place:
+        await place.switch_glasses_on(mtu=512, speed=20.0)
+        await place.start_daemon()
+        await place.ready()
+        listed = await place.call("glasses:wifi", {"scan": True})
+        assert listed.data["connected"] is False
+        assert [each["ssid"] for each in listed.data["networks"]] == ["Workshop", "Café"]
+
+        join = {"ssid": "Workshop", "password": secret}
+        place.start_call("glasses:join_wifi", join, origin=CallOrigin.MCP)
+        asking = place.daemon.stage._prompter
+        await until(lambda: asking.active, "the question")
+        (question,) = place.daemon.calls.questions()
+        assert question["args"] == {"ssid": "Workshop", "password": "***"}
+        running = await place.daemon.store.get(question["call_id"])
+        assert running["request"]["args"] == question["args"]
+        await place.answer_question(Gesture.BUTTON)
+        joined = await place.answer()
+        assert joined.ok, joined.error
+        assert joined.data["text"] == "Wi-Fi: Workshop"
+        assert (await place.call("glasses:wifi")).data["ssid"] == "Workshop"
+
+        stored = await place.daemon.store.get(question["call_id"])
+        assert stored["request"]["args"] == {"ssid": "Workshop", "password": "***"}
+        left = await place.call("glasses:light", {"color": "green", "times": 2})
+        assert left.ok, left.error
+        gallery = await place.call("glasses:gallery", {"keep": True})
+        assert (gallery.data["photos"], gallery.data["videos"]) == (3, 1)
+    assert files_with(tmp_path, "Workshop"), "the call is on disk, and in the audit log"
+    assert files_with(tmp_path, secret) == []
+    assert secret not in caplog.text

@@ -373,3 +373,37 @@ async def test_the_size_of_a_call_counts_each_step(db, hands):
     before = await db.read(size)
     await calls.advance("c1", "RUNNING")
     assert (before, await db.read(size)) == (ROW_BYTES, 2 * ROW_BYTES)
+
+
+SECRET_CALL = {"args": {"ssid": "Home", "password": "hunter22"}}
+KEPT = {"ssid": "Home", "password": "***"}
+
+
+async def test_a_secret_argument_stays_only_until_the_call_has_run(calls, tmp_path):
+    call = a_call(**SECRET_CALL)
+    await calls.admit(call, "glasses", secret=("password",))
+    assert (await calls.get(call.call_id))["request"]["args"] == KEPT, "nobody reads it"
+    (open_call,) = await calls.unfinished()
+    assert open_call.call.args == call.args, "it runs after a restart, too"
+    await calls.advance(call.call_id, "RUNNING")
+    assert await calls.finish(call.call_id, "ANSWERED", DONE)
+    assert (await calls.get(call.call_id))["request"]["args"] == KEPT
+    assert "hidden" not in (await calls.get(call.call_id))["request"]
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert any(b"***" in path.read_bytes() for path in files)
+    assert not any(b"hunter22" in path.read_bytes() for path in files)
+
+
+async def test_a_secret_argument_of_a_call_stored_with_its_answer_is_never_on_disk(
+    calls, db, tmp_path
+):
+    call = a_call(**SECRET_CALL)
+    failed = []
+    await calls.admit_behind(call, "glasses", keys=(), failed=failed.append, secret=("password",))
+    await calls.finish_behind(call.call_id, "ANSWERED", DONE, delivery=None, failed=failed.append)
+    assert (await calls.get(call.call_id))["request"]["args"] == KEPT
+    assert failed == []
+    await db.close()
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert any(b"Home" in path.read_bytes() for path in files)
+    assert not any(b"hunter22" in path.read_bytes() for path in files)

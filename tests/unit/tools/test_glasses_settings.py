@@ -35,7 +35,9 @@ CLOCK = Clock(wall=lambda: 1_795_257_000.9)
 G1 = Capabilities.of(
     "even_g1", catalog.find("even_g1").capabilities, origin=Origin.CATALOGUE, now=0.0
 )
-LIT = {"light": True, "light.brightness": True, "microphone": True, "microphone.gain": True}
+LIT = dict.fromkeys(
+    ("light", "light.brightness", "light.blink", "microphone", "microphone.gain"), True
+) | {"camera": True, "camera.gallery": True}
 ALL = G1.merged(Capabilities.of("", LIT, origin=Origin.FIRMWARE, now=0.0))
 NOTE = {"title": "Door", "text": "Somebody is there", "app": "Doorbell"}
 
@@ -176,6 +178,8 @@ async def test_what_the_glasses_answer_becomes_a_readable_error(fault, code, uns
         ("dashboard", "These glasses have no dashboard of their own"),
         ("light", "These glasses have no light that can be dimmed"),
         ("gain", "These glasses do not let the gain of their microphone be set"),
+        ("blink", "These glasses have no light that can be switched"),
+        ("keep_pictures", "These glasses do not keep pictures of their own"),
     ],
 )
 async def test_glasses_that_lack_it_are_not_even_asked(deed, said):

@@ -23,10 +23,14 @@ from firmware_bridge.messages import (
     ShowNotification,
 )
 from firmware_bridge.own_commands import (
+    BlinkLight,
     ClearNotification,
     DimLight,
+    KeepPictures,
+    LightColor,
     SetDisplayPosition,
     SetMicrophoneGain,
+    SwitchLightOff,
 )
 from tests.unit.tools.compiled import shipped as compiled
 from tests.unit.tools.test_glasses_settings import ALL, CLOCK, Glasses
@@ -56,13 +60,19 @@ def run(tmp_path, glasses):
     side = SideCommands(glasses, CLOCK, lambda: False)
     able = GlassesSettings(glasses, CLOCK, side, set_volume)
 
-    async def go(tool, args, *, do=able):
+    async def go(tool, args, *, do=able, ask=None):
         definition = registry.snapshot().find(tool).definition
         filled, problems = registry.check_args(definition, args)
         assert problems == []
         local = LocalTools(
             tools=TOOLS,
-            services=Services(storage_for=None, alarms=None, clock=CLOCK, glasses_do=do),
+            services=Services(
+                storage_for=None,
+                alarms=None,
+                clock=CLOCK,
+                glasses_do=do,
+                questions=lambda: ask,
+            ),
         )
         return await local.run(
             ToolCall(call_id="c1", tool=tool, args=filled, origin=CallOrigin.CLI), definition, None
@@ -106,10 +116,21 @@ async def test_the_volume_of_the_voice_is_set(run, glasses, volume, text):
     assert (glasses.told, answer.data["text"]) == ([volume], text)
 
 
+GREEN = LightColor.GREEN
+
+
 @pytest.mark.parametrize(
     ("tool", "args", "told", "text"),
     [
         ("glasses:light", {"level": 20}, DimLight(20), "Light: 20 %"),
+        ("glasses:light", {"off": True}, SwitchLightOff(), "Light: off"),
+        ("glasses:light", {"color": "green"}, BlinkLight(GREEN), "Light: green"),
+        (
+            "glasses:light",
+            {"color": "green", "times": 3, "seconds": 0.5, "level": 40},
+            BlinkLight(GREEN, 500, 500, 3, 40),
+            "Light: green, 3 times",
+        ),
         (
             "glasses:set_microphone",
             {"gain": 50},
@@ -121,7 +142,78 @@ async def test_the_volume_of_the_voice_is_set(run, glasses, volume, text):
 async def test_light_and_microphone_are_set(run, glasses, tool, args, told, text):
     glasses.record = ALL
     answer = await run(tool, args)
-    assert (glasses.told, answer.data) == ([told], {**args, "text": text})
+    assert (glasses.told, answer.data["text"]) == ([told], text)
+
+
+@pytest.mark.parametrize("args", [{}, {"off": True, "level": 3}, {"off": True, "color": "red"}])
+async def test_a_light_is_told_one_thing(run, glasses, args):
+    glasses.record = ALL
+    answer = await run("glasses:light", args)
+    assert answer.error.code is ErrorCode.INVALID_ARGUMENTS
+    assert glasses.told == []
+
+
+@pytest.mark.parametrize(
+    ("tool", "args", "asked", "answer", "text"),
+    [
+        ("glasses:wifi", {}, [("wifi", {})], {"connected": False}, "Wi-Fi: not connected"),
+        (
+            "glasses:join_wifi",
+            {"ssid": "Home", "password": "pw"},
+            [("join_wifi", {"ssid": "Home", "password": "pw"})],
+            {"connected": True, "ssid": "Home"},
+            "Wi-Fi: Home",
+        ),
+        (
+            "glasses:leave_wifi",
+            {"forget": "Home"},
+            [("leave_wifi", {"forget": "Home"})],
+            {"connected": True, "ssid": None},
+            "Wi-Fi: connected",
+        ),
+        (
+            "glasses:wifi",
+            {"scan": True},
+            [("wifi", {}), ("wifi_networks", {})],
+            {"connected": True, "ssid": "Home", "networks": [{"ssid": "A"}, {"ssid": "B"}]},
+            "Wi-Fi: Home\nA\nB",
+        ),
+        (
+            "glasses:gallery",
+            {},
+            [("gallery", {})],
+            {"photos": 2, "videos": 0, "busy": None},
+            "Photos in the glasses: 2, videos: 0",
+        ),
+        (
+            "glasses:gallery",
+            {},
+            [("gallery", {})],
+            {"photos": 0, "videos": 0, "busy": "video"},
+            "The camera is busy: video",
+        ),
+    ],
+)
+async def test_what_glasses_answer_is_the_result(run, tool, args, asked, answer, text):
+    questions = []
+
+    async def ask(question, details):
+        questions.append((question, dict(details)))
+        return answer
+
+    found = await run(tool, args, ask=ask)
+    assert questions == asked
+    assert found.data == {**answer, "text": text}
+
+
+async def test_glasses_are_told_whether_their_button_keeps_pictures(run, glasses):
+    glasses.record = ALL
+
+    async def ask(_question, _details):
+        return {"photos": 0, "videos": 0, "busy": None}
+
+    assert (await run("glasses:gallery", {"keep": False}, ask=ask)).ok
+    assert glasses.told == [KeepPictures(False)]
 
 
 @pytest.mark.parametrize(

@@ -178,7 +178,11 @@ def test_the_shipped_tools_compile_and_are_these():
         "glasses:show_card": ["DISPLAY"],
         "glasses:show_image": ["DISPLAY", "DISPLAY"],
         "glasses:take_photo": ["CAMERA"],
-        "glasses:light": ["LIGHT"],
+        "glasses:light": ["LIGHT", "LIGHT", "LIGHT"],
+        "glasses:wifi": ["WIFI"],
+        "glasses:join_wifi": ["WIFI"],
+        "glasses:leave_wifi": ["WIFI"],
+        "glasses:gallery": ["CAMERA"],
         "glasses:set_microphone": ["MICROPHONE"],
     }
     assert {n for n, t in tools.items() if t.open_to_cloud} == {
