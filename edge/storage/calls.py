@@ -14,7 +14,15 @@ from msgspec import Struct
 
 from edge.ports import Alongside
 from edge.runtime.clock import Clock
-from edge.storage.emptied_calls import FORGETS, HIDDEN_ARGS, emptied_request, without_secrets
+from edge.storage.emptied_calls import (
+    FORGETS,
+    HIDDEN_ARGS,
+    PICTURE,
+    emptied_request,
+    has_picture,
+    without_pictures,
+    without_secrets,
+)
 from edge.storage.keys import KEY_BYTES, SESSION_CALLS, Keys, Replayable, row_response
 from edge.storage.size_bounds import Bounds
 from edge.storage.sqlite.database import (
@@ -57,6 +65,8 @@ _LEFT_OUT: Final[Mapping[str, Json]] = {
     "present": None,
 }
 """Fields that a stored request does not have where they are this."""
+PICTURES: Final = 4
+"""Answers that keep their pictures, the newest: each has up to 180 kB."""
 _OPEN: Final = Totals("calls", counts="{row}.response IS NULL", changes="response")
 _log: Final = logging.getLogger(__name__)
 
@@ -450,12 +460,26 @@ class CallStore:
             newest = "SELECT coalesce(max(ended), 0) FROM calls"
             self._ended = connection.execute(newest).fetchone()[0]
         self._ended += 1
+        if has_picture(answer.text):
+            self._drop_pictures(connection)
         return {
             "response": answer.text,
             "answered_wall": answer.at.wall_at,
             "ended": self._ended,
             **({} if answer.report is None else {"delivery": answer.report}),
         }
+
+    def _drop_pictures(self, connection: Connection) -> None:
+        """Take the pictures out of all but the newest answers, before another one is stored."""
+        rows = connection.execute(
+            "SELECT seq, response FROM calls WHERE response LIKE ? ORDER BY ended DESC, seq DESC"
+            " LIMIT -1 OFFSET ?",
+            (f"%{PICTURE}%", PICTURES - 1),
+        ).fetchall()
+        for row in rows:
+            text = without_pictures(row["response"])
+            sql = "UPDATE calls SET response = ?, size = size + ? WHERE seq = ?"
+            connection.execute(sql, (text, len(text) - len(row["response"]), row["seq"]))
 
     def _answer(
         self, state: str, response: ToolResponse, delivery: DeliveryReport | None

@@ -14,6 +14,9 @@ HIDDEN_ARGS: Final = "hidden"
 """Key of a stored request: the names of its arguments that are secrets."""
 ASKED: Final = ("args", "input")
 """Keys of a stored request that say what was asked."""
+PICTURE: Final = '"type":"image"'
+"""What a stored answer has in its text if there is a picture in it."""
+_PICTURE_GONE: Final = {"type": "text", "text": "The picture is not kept any longer"}
 _GONE: Final = "What this call answered was forgotten at the wearer's request"
 _META: Final = (
     "callId",
@@ -57,6 +60,25 @@ def emptied_response(text: str) -> str:
         kept["data"] = {EMPTIED: True, "text": _GONE}
     meta = answer.get("meta") or {}
     return _dump({**kept, "meta": {key: meta[key] for key in _META if key in meta}})
+
+
+def has_picture(text: str) -> bool:
+    """Return whether a stored answer has a picture in its content."""
+    return PICTURE in text
+
+
+def without_pictures(text: str) -> str:
+    """Return a stored answer that says that its pictures are gone."""
+    answer: dict[str, Any] = json.loads(text)
+    meta = answer.get("meta") or {}
+    content = meta.get("content")
+    if not isinstance(content, list):
+        return text
+    kept = [
+        _PICTURE_GONE if isinstance(each, Mapping) and each.get("type") == "image" else each
+        for each in content
+    ]
+    return _dump({**answer, "meta": {**meta, "content": kept}})
 
 
 def _dump(value: Mapping[str, Any]) -> str:
