@@ -196,6 +196,24 @@ class GalleryChanged(OwnEvent, frozen=True):
     busy: str = ""
 
 
+# ------------------------------------------------------------------ motion
+
+Vector = tuple[float, float, float]
+"""Along the three axes of a sensor."""
+
+
+class GetMotion(OwnCommand, frozen=True):
+    """Ask the motion sensor once; `MotionRead` follows."""
+
+
+class MotionRead(OwnEvent, frozen=True):
+    """One reading of the motion sensor, in its own units: acceleration, rotation, magnetism."""
+
+    acceleration: Vector
+    rotation: Vector
+    magnetism: Vector
+
+
 # ------------------------------------------------------------------ dashboard
 
 

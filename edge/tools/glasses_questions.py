@@ -1,4 +1,4 @@
-"""Asks finished glasses what only some of them know: their Wi-Fi and their gallery. Imported at the
+"""Asks finished glasses what only some of them know: Wi-Fi, gallery, motion. Imported at the
 first question.
 """
 
@@ -17,9 +17,11 @@ from firmware_bridge.own_commands import (
     ForgetWifi,
     GalleryChanged,
     GetGallery,
+    GetMotion,
     GetWifi,
     JoinWifi,
     LeaveWifi,
+    MotionRead,
     ScanWifi,
     WifiChanged,
     WifiFound,
@@ -39,7 +41,11 @@ QUIET_S: Final = 4.0
 """Seconds after which no more networks come from glasses that do not say which are the last."""
 MAX_NETWORKS: Final = 64
 _WIFI: Final = "wifi.setup", "let nobody set up their Wi-Fi"
-_GALLERY: Final = "camera.gallery", "do not say what pictures they keep"
+_NEEDS: Final = {
+    "gallery": ("camera.gallery", "do not say what pictures they keep"),
+    "motion": ("imu", "have no motion sensor that can be read"),
+}
+"""Question → the capability it needs, and the message for glasses without it."""
 _NEVER: Final = frozenset({"unsupported", "bad_message", "too_big"})
 """Codes of refusals for which a retry does not help."""
 
@@ -54,7 +60,7 @@ class GlassesQuestions:
 
     async def __call__(self, question: str, details: Mapping[str, Json]) -> Mapping[str, Json]:
         """See `handed.Questions`."""
-        self._check_able(*(_GALLERY if question == "gallery" else _WIFI))
+        self._check_able(*_NEEDS.get(question, _WIFI))
         async with self._one:
             match question:
                 case "wifi":
@@ -65,6 +71,8 @@ class GlassesQuestions:
                     return await self._join(str(details["ssid"]), str(details.get("password", "")))
                 case "leave_wifi":
                     return _state(await self._leave(details.get("forget")))
+                case "motion":
+                    return _motion(await self._ask(GetMotion(), MotionRead))
                 case _:
                     return _gallery(await self._ask(GetGallery(), GalleryChanged))
 
@@ -190,6 +198,14 @@ def _gallery(said: Any) -> dict[str, Json]:
         "videos": said.videos,
         "bytes": said.size,
         "busy": said.busy or None,
+    }
+
+
+def _motion(said: Any) -> dict[str, Json]:
+    return {
+        "acceleration": list(said.acceleration),
+        "rotation": list(said.rotation),
+        "magnetism": list(said.magnetism),
     }
 
 

@@ -13,15 +13,18 @@ from edge.tools import glasses_questions
 from edge.tools.context import Context
 from edge.tools.glasses_questions import GlassesQuestions
 from edge.tools.services import Services
+from firmware_bridge.capabilities import Capabilities, Origin
 from firmware_bridge.errors import CommandRefused, CommandTimeout
 from firmware_bridge.messages import BatteryChanged, Done
 from firmware_bridge.own_commands import (
     ForgetWifi,
     GalleryChanged,
     GetGallery,
+    GetMotion,
     GetWifi,
     JoinWifi,
     LeaveWifi,
+    MotionRead,
     ScanWifi,
     WifiChanged,
     WifiFound,
@@ -183,3 +186,15 @@ async def test_only_tools_of_glasses_ask_that():
     with pytest.raises(ToolFailure, match="Only the tools of `glasses`"):
         _ = context("other:tool").glasses_ask
     assert context("glasses:wifi").glasses_ask == "those"
+
+
+async def test_the_motion_sensor_is_read_once():
+    glasses = Glasses(MotionRead((0.0, 0.0, 9.5), (1.0, 0.0, 0.0), (0.0, 2.0, 0.0)))
+    glasses.state = GlassesStatus(
+        ready=True, capabilities=Capabilities.of("x", {"imu": True}, origin=Origin.FIRMWARE, now=0)
+    )
+    read = {"acceleration": [0, 0, 9.5], "rotation": [1, 0, 0], "magnetism": [0, 2, 0]}
+    assert await glasses.ask("motion") == read
+    assert glasses.told == [GetMotion()]
+    lacking = await Glasses(model="mentra_nex").fails("motion")
+    assert lacking.code is ErrorCode.UNSUPPORTED

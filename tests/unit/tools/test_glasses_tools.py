@@ -179,6 +179,13 @@ async def test_a_light_is_told_one_thing(run, glasses, args):
             "Wi-Fi: Home\nA\nB",
         ),
         (
+            "glasses:motion",
+            {},
+            [("motion", {})],
+            {"acceleration": [0.0, -0.25, 9.8125], "rotation": [0, 0, 0]},
+            "Motion: 0 · -0.25 · 9.81",
+        ),
+        (
             "glasses:gallery",
             {},
             [("gallery", {})],
