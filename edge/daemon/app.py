@@ -299,6 +299,7 @@ class Daemon:
                     self.stage.side_commands,
                     self.volume.set,
                     Wording(self.writer).of,
+                    self.writer.glasses_clock,
                 ),
                 knowledge=self._knowledge,
                 calendars=self.tool_services.calendars,

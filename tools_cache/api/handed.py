@@ -161,8 +161,9 @@ class Config(Protocol):
 class Deeds(Protocol):
     """Actions of finished glasses besides showing and speaking: `brightness {level?, auto}`,
     `silent {on}`, `notify {title, text, app}`, `dashboard {}`, `light {level}`, `blink {color,
-    on_ms, off_ms, times, level}`, `light_off {}`, `gain {level}`, `keep_pictures {on}`; and `volume
-    {level}` of the voice.
+    on_ms, off_ms, times, level}`, `light_off {}`, `gain {level}`, `keep_pictures {on}`; what the
+    dashboard shows: `layout {layout, pane?}`, `weather {sky, celsius, fahrenheit?}`, `calendar
+    {entries}`, `note {slot, title?, text?}`; and `volume {level}` of the voice.
     """
 
     async def __call__(self, deed: str, details: Mapping[str, Json], /) -> None:

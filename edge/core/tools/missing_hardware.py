@@ -32,6 +32,7 @@ _THAT: Final[Mapping[str, str]] = MappingProxyType(
         "display.brightness": "lets its brightness be set",
         "display.silent": "can be silenced",
         "display.position": "lets its picture be moved",
+        "display.dashboard_content": "has a dashboard that can be filled",
         "display.dashboard": "has a dashboard of its own",
         "display.notifications": "shows notifications of its own",
         "light.brightness": "can be dimmed",

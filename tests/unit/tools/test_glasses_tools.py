@@ -24,12 +24,18 @@ from firmware_bridge.messages import (
 )
 from firmware_bridge.own_commands import (
     BlinkLight,
+    CalendarEntry,
     ClearNotification,
+    DashboardLayout,
+    DashboardPane,
     DimLight,
     KeepPictures,
     LightColor,
+    SetCalendar,
+    SetDashboard,
     SetDisplayPosition,
     SetMicrophoneGain,
+    SetNote,
     SwitchLightOff,
 )
 from tests.unit.tools.compiled import shipped as compiled
@@ -267,3 +273,26 @@ async def test_where_nobody_can_tell_the_glasses_a_tool_says_so_in_words(run):
         ErrorCode.UNSUPPORTED,
         "There is no way to tell the glasses that here",
     )
+
+
+async def test_the_parts_of_a_dashboard_are_sent_one_after_another(run, glasses):
+    args = {
+        "note": {"slot": 1, "title": "List"},
+        "calendar": [{"title": "Dentist"}],
+        "layout": "dual",
+        "pane": "notes",
+    }
+    answer = await run("glasses:dashboard", args)
+    assert answer.data == {"text": "Dashboard: layout, calendar, note 1"}
+    assert glasses.told == [
+        SetDashboard(DashboardLayout.DUAL, DashboardPane.NOTES),
+        SetCalendar((CalendarEntry("Dentist"),)),
+        SetNote(1, "List"),
+    ]
+
+
+@pytest.mark.parametrize("args", [{}, {"pane": "notes"}])
+async def test_a_dashboard_is_not_filled_with_nothing(run, glasses, args):
+    answer = await run("glasses:dashboard", args)
+    assert answer.error.code is ErrorCode.INVALID_ARGUMENTS
+    assert glasses.told == []

@@ -181,6 +181,7 @@ def test_the_shipped_tools_compile_and_are_these():
         "glasses:light": ["LIGHT", "LIGHT", "LIGHT"],
         "glasses:wifi": ["WIFI"],
         "glasses:motion": ["IMU"],
+        "glasses:dashboard": ["DISPLAY"],
         "glasses:join_wifi": ["WIFI"],
         "glasses:leave_wifi": ["WIFI"],
         "glasses:gallery": ["CAMERA"],
