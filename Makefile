@@ -72,8 +72,9 @@ soak: $(VENV)/.dev $(REGISTRY) mosquitto  ## an hour of mixed load; says what gr
 fuzz: $(VENV)/.dev $(REGISTRY)  ## 1,000,000 changed packets for the codec of every model, in both roles (ARGS="--packets 10000 --only even")
 	@$(BIN)/python -m tests.fuzz $(ARGS)
 
-chaos: $(VENV)/.dev $(REGISTRY) mosquitto  ## 300 kills and 5,000 calls, judged by strangers; 300 kills under heavy load; then 1,000 faults of the link
-	@$(BIN)/python -m tests.chaos --kills 310 --calls 5200 --heavy 300 --links 1000 $(ARGS)
+chaos: $(VENV)/.dev $(REGISTRY) mosquitto  ## 1,000 kills in 11,000 calls, judged by strangers, 300 of them under heavy load; 1,000 faults of the link; 200 power cuts
+	@$(BIN)/python -m tests.chaos --kills 700 --calls 11000 --heavy 300 --links 1000 $(ARGS)
+	@POWER_CUTS=200 $(BIN)/python -m pytest -q tests/chaos/test_power_cut.py
 
 chaos-tests: $(VENV)/.dev $(REGISTRY) mosquitto  ## a daemon killed while hundreds of calls wait: none is lost, none is done twice
 	@$(BIN)/python -m tests.second_chance --numprocesses=2 --dist=loadfile $(KILLS) $(ARGS)

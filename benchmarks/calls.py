@@ -29,7 +29,7 @@ from benchmarks.memory import (
     ReadyGlasses,
     SilentUplink,
 )
-from benchmarks.process import REGISTRY
+from benchmarks.process import REGISTRY, run_as_daemon
 from edge.calls.dependencies import CallPorts, CallStores
 from edge.calls.orchestrator import Orchestrator
 from edge.cloud.mqtt import wire
@@ -51,7 +51,7 @@ def measure(calls: int) -> list[tuple[str, float, str, float]]:
     """[(what, ms, baseline, its ms)]: median, 99th percentile and CPU of one call, beside those of
     the bare loop.
     """
-    return asyncio.run(_measure(calls))
+    return run_as_daemon(_measure(calls))
 
 
 async def _measure(calls: int) -> list[tuple[str, float, str, float]]:

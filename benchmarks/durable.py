@@ -13,6 +13,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from benchmarks.process import run_as_daemon
 from benchmarks.usage import commits
 from edge.core import call_state, idempotency
 from edge.runtime.clock import Clock
@@ -48,7 +49,7 @@ def measure(rounds: int = 3, *, where: Path | None = None) -> list[Rate]:
         ours, each, bare = [], [], []
         for _ in range(rounds):
             with tempfile.TemporaryDirectory(dir=where) as name:
-                rate, per_call, size = asyncio.run(_admissions(Path(name), callers))
+                rate, per_call, size = run_as_daemon(_admissions(Path(name), callers))
                 ours.append(rate)
                 each.append(per_call)
                 bare.append(_bare_inserts(Path(name) / "bare.db", size, callers))

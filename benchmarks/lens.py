@@ -29,6 +29,10 @@ speech = "off"
 [control]
 group = ""
 """
+PAUSE_S = 0.5
+"""Between two pages, until the lens is dark again: for how long a page stays is policy, not cost.
+The raw page has the same pause, because what rests for so long is slower at first.
+"""
 
 
 class UnixConnection(http.client.HTTPConnection):
@@ -95,7 +99,7 @@ def _through_the_daemon(control: Path, usage: Usage, calls: int) -> float:
             answer = json.loads(wire.getresponse().read())
             taken.append((time.perf_counter() - began) * 1e3)
             assert answer["meta"]["delivery"] == "shown", answer
-            time.sleep(0.5)  # dark again: for how long a page stays is policy, not cost
+            time.sleep(PAUSE_S)
     return statistics.median(taken)
 
 
@@ -137,7 +141,7 @@ async def _raw_commands(radio: str, calls: int) -> tuple[float, float]:
     pages, pings = [], []
     for n in range(calls):
         pages.append(await send(ShowPage(f"scene{n}", lines=(TextLine(0, f"number {n}"),))))
-        await asyncio.sleep(0.02)
+        await asyncio.sleep(PAUSE_S)
         pings.append(await send(Ping()))
         await asyncio.sleep(0.02)
     await transport.close()

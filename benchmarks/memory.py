@@ -8,13 +8,12 @@ It decides nothing: what is measured above these is the orchestrator alone.
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from edge.core.call_state import Submission
 from edge.core.grants import Asked, Consumed, Consumption, Granted
 from edge.core.results import TapOffer
 from edge.ports import (
-    Alongside,
     AskPort,
     GlassesAway,
     GlassesStatus,
@@ -36,6 +35,9 @@ from tools_cache.api.tool import (
     ToolDefinition,
     ToolResponse,
 )
+
+if TYPE_CHECKING:  # earlier commits, which --compare measures too, do not have it
+    from edge.ports import Alongside
 
 ANSWER = {"text": "It is 09:41.", "iso": "2026-11-21T09:41:00+00:00", "timezone": "Europe/Berlin"}
 """What the constant tool says: an answer of the usual size."""
@@ -59,7 +61,8 @@ class MemoryCalls:
         repeatable: bool = False,
         state: str = "ADMITTED",
         then: str = "",
-        also: Alongside | None = None,
+        also: "Alongside | None" = None,
+        **_of_earlier_commits: object,
     ) -> Admission:
         assert also is None, "nothing goes to the cloud here"
         found = await self.known(call, keys=keys)
@@ -99,7 +102,7 @@ class MemoryCalls:
         response: ToolResponse,
         *,
         delivery: DeliveryReport | None = None,
-        also: Alongside | None = None,
+        also: "Alongside | None" = None,
     ) -> bool:
         assert also is None, "nothing goes to the cloud here"
         row = self.calls[call_id]
@@ -110,7 +113,7 @@ class MemoryCalls:
         return True
 
     async def tell_delivery(
-        self, call_id: str, report: DeliveryReport, *, also: Alongside | None = None
+        self, call_id: str, report: DeliveryReport, *, also: "Alongside | None" = None
     ) -> None:
         assert also is None, "nothing goes to the cloud here"
         row = self.calls.get(call_id)
@@ -250,6 +253,7 @@ class InstantStage(RenderPort, AskPort):
         call_id: str = "",
         brief: bool = False,
         mark: bool = False,
+        until_shown: bool = False,
     ) -> DeliveryReport:
         return DeliveryReport(Delivery.SHOWN)
 

@@ -1,5 +1,6 @@
 """Whole processes: how long they take to answer, to be READY, and what they cost while idle."""
 
+import asyncio
 import json
 import os
 import signal
@@ -8,13 +9,18 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import TypedDict
+from typing import Any, TypedDict, TypeVar
+
+import uvloop
 
 import edge
+from edge.daemon import app
+
+T = TypeVar("T")
 
 TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -102,6 +108,19 @@ def watching() -> Iterator[list[Steps]]:
         yield found
     finally:
         _watched.remove(found)
+
+
+def run_as_daemon(main: Coroutine[Any, Any, T]) -> T:
+    """Run a coroutine in this process as the daemon runs: on its loop, with its switches between
+    threads.
+    """
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(getattr(app, "SWITCH_S", before))  # earlier commits have Python's own
+    try:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            return runner.run(main)
+    finally:
+        sys.setswitchinterval(before)
 
 
 @contextmanager

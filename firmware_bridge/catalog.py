@@ -4,28 +4,40 @@ A family's own module has its models: how each is recognised, its codec, its cap
 quirks with reasons. Registration is the list here; nothing registers itself.
 """
 
+from functools import cache
 from typing import Final
 
 from msgspec import Struct
 
-from firmware_bridge.codecs.even_g1 import model as even_g1
-from firmware_bridge.codecs.even_g2 import model as even_g2
-from firmware_bridge.codecs.frame import model as frame
-from firmware_bridge.codecs.mentra_live import model as mentra_live
-from firmware_bridge.codecs.mentra_nex import model as mentra_nex
-from firmware_bridge.codecs.omi import model as omi
-from firmware_bridge.codecs.reference import model as reference
 from firmware_bridge.models import Advertisement, AmbiguousModel, Model, UnknownModel
 
-FAMILIES: Final = (even_g1, even_g2, frame, mentra_live, mentra_nex, omi, reference)
-"""Families in the order of the lists of supported glasses."""
-MODELS: Final = tuple(model for family in FAMILIES for model in family.MODELS)
+
+@cache
+def supported() -> tuple[Model, ...]:
+    """Return all models, family by family, in the order of the lists of supported glasses.
+
+    They are imported here: a daemon without glasses needs none of these facts.
+    """
+    from firmware_bridge.codecs.even_g1 import model as even_g1  # noqa: PLC0415
+    from firmware_bridge.codecs.even_g2 import model as even_g2  # noqa: PLC0415
+    from firmware_bridge.codecs.frame import model as frame  # noqa: PLC0415
+    from firmware_bridge.codecs.mentra_live import model as mentra_live  # noqa: PLC0415
+    from firmware_bridge.codecs.mentra_nex import model as mentra_nex  # noqa: PLC0415
+    from firmware_bridge.codecs.omi import model as omi  # noqa: PLC0415
+    from firmware_bridge.codecs.reference import model as reference  # noqa: PLC0415
+
+    families = (even_g1, even_g2, frame, mentra_live, mentra_nex, omi, reference)
+    return tuple(model for family in families for model in family.MODELS)
 
 
 class Catalog(Struct, frozen=True):
-    """A set of models to recognise glasses among."""
+    """A set of models to recognise glasses among: the `chosen` ones, or all that are supported."""
 
-    models: tuple[Model, ...] = MODELS
+    chosen: tuple[Model, ...] | None = None
+
+    @property
+    def models(self) -> tuple[Model, ...]:
+        return supported() if self.chosen is None else self.chosen
 
     def find(self, key: str) -> Model:
         """Return the model with this key. Raises `UnknownModel`, which lists the known keys."""

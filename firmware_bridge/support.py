@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from firmware_bridge.capabilities import Scalar
-from firmware_bridge.catalog import MODELS
+from firmware_bridge.catalog import supported
 from firmware_bridge.models import Feature, Model, Pairing
 
 BEGIN: Final = (
@@ -41,12 +41,12 @@ _UNKNOWN: Final = "what it announces"
 
 def table() -> str:
     """Render all models, one row each, in the catalogue's order."""
-    return _table(_HEAD, map(_row, MODELS))
+    return _table(_HEAD, map(_row, supported()))
 
 
 def proofs() -> str:
     """Render what each feature of every product was tried with."""
-    products = [model for model in MODELS if model.simulator]
+    products = [model for model in supported() if model.simulator]
     return _table(("Glasses", *Feature), map(_proof_row, products))
 
 

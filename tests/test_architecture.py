@@ -121,7 +121,7 @@ ONLY_IN = {
     "lxml": ("edge/tools/workers/web_page.py",),
     "uvloop": (),
     "h11": (
-        "edge/control/http.py",
+        "edge/control/framing.py",
         "edge/runtime/http_request.py",
         "edge/mcp/server/daemon_client.py",
         "edge/mcp/server/connections.py",

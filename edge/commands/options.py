@@ -389,7 +389,7 @@ def _sim_words() -> str:
     """Return the help for the values of --fault and --quirk, as the simulator lists them."""
     from importlib import import_module
 
-    from firmware_bridge.catalog import MODELS
+    from firmware_bridge.catalog import supported
     from firmware_bridge.sim.faults import usage
 
     faults = "\n".join(f"  {form:<24} {does}" for form, does in usage())
@@ -398,7 +398,7 @@ def _sim_words() -> str:
         f"SIDE is left or right; @3s waits):\n{faults}"
     )
     packages: dict[str, list[str]] = {}
-    for model in MODELS:
+    for model in supported():
         if model.simulator:
             packages.setdefault(model.simulator, []).append(f"sim:{model.key}")
     for package, names in packages.items():

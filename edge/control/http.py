@@ -7,15 +7,19 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
-from typing import Any, Final, NamedTuple
+from itertools import chain
+from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-import h11
 from msgspec import Struct, field
 
 from edge.control import plain_http
+from edge.control.plain_http import InvalidHttp
 from firmware_bridge.deadlines import timeout
 from tools_cache.api.tool import Json
+
+if TYPE_CHECKING:
+    from edge.control.framing import Framing, Head, Sign
 
 READ: Final = 64 * 1024
 LINGER_S: Final = 1.0
@@ -180,18 +184,28 @@ class HttpConnection:
         self._reader = reader
         self._writer = writer
         self._limits = limits
-        self._h11 = h11.Connection(h11.SERVER, max_incomplete_event_size=limits.head)
+        self._framed: Framing | None = None
+        """None while all that came was plain."""
         self._plain = b""
-        """The request that is being served, if h11 has not seen it."""
+        """The request that is being served, if it was plain."""
         self._started = False  # a byte of the next request has arrived
         self._without_body = False
         writer.transport.set_write_buffer_limits(high=READ)
+
+    @property
+    def _framing(self) -> "Framing":
+        """Return what reads and writes all that is not plain, once for the connection."""
+        if self._framed is None:
+            from edge.control.framing import Framing  # noqa: PLC0415 - few clients need it
+
+            self._framed = Framing(self._limits.head)
+        return self._framed
 
     async def request(self) -> Request | None:
         """Return the next request, None if the client disconnected or sent nothing. Raise
         `RequestRefused`.
         """
-        self._started = bool(self._h11.trailing_data[0])
+        self._started = self._framed is not None and self._framed.has_more
         self._without_body = False
         try:
             async with timeout(
@@ -203,41 +217,41 @@ class HttpConnection:
                 return None
             problem = f"the request was not complete within {self._limits.request_s:g} s"
             raise RequestRefused("TIMEOUT", problem, status=408) from None
-        except h11.RemoteProtocolError as e:
+        except InvalidHttp as e:
             if self._reader.at_eof():
                 return None
-            problem, status = f"this is not valid HTTP/1.1: {e}", e.error_status_hint
-            raise RequestRefused("INVALID_REQUEST", problem, status=status) from None
+            problem = f"this is not valid HTTP/1.1: {e}"
+            raise RequestRefused("INVALID_REQUEST", problem, status=e.status) from None
 
     async def _next(self, limit: asyncio.Timeout) -> Request | None:
-        if not self._h11.trailing_data[0]:
+        if not self._started:
             data = await self._read(limit)
             bounds = self._limits
             plain = plain_http.parse(data, most_head=bounds.head, most_body=bounds.body)
             if plain is not None:
                 self._plain = data
                 return _request(*plain)
-            self._h11.receive_data(data)
-        head = await self._event(limit)
-        if not isinstance(head, h11.Request):
+            self._framing.receive(data)
+        head = await self._part(limit)
+        if not isinstance(head, tuple):
             return None
         self._without_body = head.method == b"HEAD"
-        headers = {name.decode("ascii"): value.decode("latin-1") for name, value in head.headers}
-        if int(headers.get("content-length", 0)) > self._limits.body:
+        if int(head.headers.get("content-length", 0)) > self._limits.body:
             raise self._too_large()
         body = bytearray()
-        while isinstance(event := await self._event(limit), h11.Data):
-            body += event.data
+        while isinstance(part := await self._part(limit), bytes):
+            body += part
             if len(body) > self._limits.body:
                 raise self._too_large()
-        return _request(head.method, head.target, headers, bytes(body))
+        return _request(*head, bytes(body))
 
-    async def _event(self, limit: asyncio.Timeout) -> Any:
-        while (event := self._h11.next_event()) is h11.NEED_DATA:
-            if self._h11.they_are_waiting_for_100_continue:
-                await self._send(h11.InformationalResponse(status_code=100, headers=[]))
-            self._h11.receive_data(await self._read(limit))
-        return event
+    async def _part(self, limit: asyncio.Timeout) -> "Head | bytes | Sign":
+        framing = self._framing
+        while (part := framing.next()) is framing.NEED_DATA:
+            if framing.awaits_continue:
+                await self._write(framing.go_on())
+            framing.receive(await self._read(limit))
+        return part
 
     async def _read(self, limit: asyncio.Timeout) -> bytes:
         data = await self._reader.read(READ)
@@ -246,13 +260,11 @@ class HttpConnection:
             limit.reschedule(asyncio.get_running_loop().time() + self._limits.request_s)
         return data
 
-    def _show_h11(self) -> None:
-        """Let h11 read the request that is served: what follows is not plain."""
+    def _show_plain(self) -> None:
+        """Let the framing have the request that is served: the reply to it is not plain."""
         data, self._plain = self._plain, b""
         if data:
-            self._h11.receive_data(data)
-            while not isinstance(self._h11.next_event(), h11.EndOfMessage):
-                continue
+            self._framing.take_whole(data)
 
     def _too_large(self) -> RequestRefused:
         problem = f"the body is larger than {self._limits.body} bytes"
@@ -262,38 +274,30 @@ class HttpConnection:
 
     async def reply(self, reply: Reply) -> bool:
         """Send a whole reply; True when the connection can carry another request."""
+        parts: tuple[bytes, ...] = ()
+        headers = [*reply.headers]
         if reply.status in WITHOUT_BODY:
-            self._show_h11()
-            await self._send(
-                h11.Response(status_code=reply.status, headers=list(reply.headers)),
-                h11.EndOfMessage(),
-            )
+            self._show_plain()
         else:
             parts = _encode(reply)
-            headers = [
-                ("Content-Type", reply.content_type),
-                ("Content-Length", str(sum(map(len, parts)))),
-                *reply.headers,
-            ]
-            if self._plain:
-                self._plain = b""
-                await self._write((plain_http.head_of_reply(reply.status, headers), *parts))
-                return True
-            await self._send(
-                h11.Response(status_code=reply.status, headers=headers),
-                *([] if self._without_body else [h11.Data(data=part) for part in parts]),
-                h11.EndOfMessage(),
-            )
-        if self._h11.our_state is h11.DONE and self._h11.their_state is h11.DONE:
-            self._h11.start_next_cycle()
+            length = str(sum(map(len, parts)))
+            headers[:0] = [("Content-Type", reply.content_type), ("Content-Length", length)]
+        if self._plain:
+            self._plain = b""
+            await self._write((plain_http.head_of_reply(reply.status, headers), *parts))
             return True
-        return False
+        framing = self._framing
+        body = () if self._without_body else parts
+        await self._write(
+            chain(framing.begin(reply.status, headers), framing.body(*body), framing.end())
+        )
+        return framing.start_next()
 
     async def refuse(self, refused: RequestRefused) -> None:
         """Send the error reply of a refused request, if that is still possible, and end the
         connection.
         """
-        if self._h11.our_state not in {h11.IDLE, h11.SEND_RESPONSE}:
+        if self._framed is not None and not self._framed.may_reply:
             return
         headers = (*refused.reply.headers, ("Connection", "close"))
         await self.reply(Reply(refused.reply.status, refused.reply.body, headers))
@@ -313,29 +317,22 @@ class HttpConnection:
 
     async def begin_events(self) -> None:
         """Start a server-sent event stream; it ends with the connection."""
-        self._show_h11()
-        await self._send(
-            h11.Response(
-                status_code=200,
-                headers=[
-                    ("Content-Type", "text/event-stream"),
-                    ("Cache-Control", "no-store"),
-                    ("Connection", "close"),
-                ],
-            )
-        )
+        self._show_plain()
+        headers = [
+            ("Content-Type", "text/event-stream"),
+            ("Cache-Control", "no-store"),
+            ("Connection", "close"),
+        ]
+        await self._write(self._framing.begin(200, headers))
 
     async def event(self, text: str) -> None:
         """Send one event block (or comment), its blank line added."""
-        await self._send(h11.Data(data=text.encode(errors="replace") + b"\n\n"))
+        await self._write(self._framing.body(text.encode(errors="replace") + b"\n\n"))
 
     async def end_events(self) -> None:
         """End a complete stream, and the connection with it."""
-        await self._send(h11.EndOfMessage())
+        await self._write(self._framing.end())
         self._writer.close()
-
-    async def _send(self, *events: Any) -> None:
-        await self._write(self._parts(events))
 
     async def _write(self, parts: Iterable[bytes]) -> None:
         """Write and wait until the client keeps up. Raise ConnectionError, TimeoutError."""
@@ -344,11 +341,6 @@ class HttpConnection:
                 self._check_open()
                 self._writer.write(data)
                 await self._writer.drain()
-
-    def _parts(self, events: Iterable[Any]) -> Iterator[bytes]:
-        """Yield the bytes of each event, those of a body without a copy."""
-        for event in events:
-            yield from self._h11.send_with_data_passthrough(event) or ()
 
     def _check_open(self) -> None:
         """Raise ConnectionError if the client hung up, where uvloop would raise RuntimeError."""

@@ -15,6 +15,16 @@ _HEAD: Final = re.compile(
 _FRAMING: Final = frozenset({"transfer-encoding", "expect", "upgrade", "connection"})
 """Headers that change what follows, in the request or on the connection."""
 _MOST_DIGITS: Final = 9
+Headers = Iterable[tuple[str, str]]
+"""Names and values."""
+
+
+class InvalidHttp(Exception):
+    """What a client sent is not HTTP/1.1; `status` is that of the reply."""
+
+    def __init__(self, problem: str, status: int) -> None:
+        super().__init__(problem)
+        self.status = status
 
 
 class PlainRequest(NamedTuple):
@@ -49,7 +59,7 @@ def parse(data: bytes, *, most_head: int, most_body: int) -> PlainRequest | None
     return PlainRequest(head[1], head[2], headers, body)
 
 
-def head_of_reply(status: int, headers: Iterable[tuple[str, str]]) -> bytes:
+def head_of_reply(status: int, headers: Headers) -> bytes:
     """Return the head of a reply, as h11 writes it."""
     lines = "".join(f"{name}: {value}\r\n" for name, value in headers)
     return f"HTTP/1.1 {status} \r\n{lines}\r\n".encode("latin-1")

@@ -8,6 +8,7 @@ import gc
 import os
 import random
 import secrets
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from functools import partial
@@ -106,6 +107,10 @@ ALARM_PACKAGE: Final = "glassd.alarms"
 GC_THRESHOLDS: Final = (5_000, 10, 10)
 """A call makes some hundred objects that the collector counts; by default it would search after
 each few of them.
+"""
+SWITCH_S: Final = 0.0005
+"""How long this thread may keep the store's from running: it takes turns with every statement and
+every commit. Python's own 5 ms are as long as ten commits.
 """
 _NO_OWN: Final = Own()
 _STOP_FIRST: Final = ("microphone", "stage")
@@ -746,6 +751,7 @@ async def serve(
     secret out of the log; `registries`: the registries on disk (None: read them here); `own`: the
     owner's tools; `config`: the named file, if any.
     """
+    sys.setswitchinterval(SWITCH_S)
     async with AsyncExitStack() as stack:
         daemon = Daemon(
             settings, os.environ, hide=hide, registries=registries, own=own, config=config

@@ -12,7 +12,7 @@ from edge.doctor.subprocesses import in_thread
 from edge.hearing.engines import EngineMissing
 from edge.hearing.engines.choice import describe, extra_of, why_not
 from firmware_bridge import lc3
-from firmware_bridge.catalog import MODELS
+from firmware_bridge.catalog import supported
 
 SERVER_S: Final = 1.2
 
@@ -39,7 +39,7 @@ class MicrophoneChecks(CheckGroup):
         """Whether the glasses of the configuration, or those that the daemon knows, send LC3."""
         known = self._examined.layer("glasses").get("capabilities") or {}
         codecs = str((known.get("microphone.codecs") or {}).get("value", ""))
-        configured = [each for each in MODELS if each.key == self._settings.glasses.model]
+        configured = [each for each in supported() if each.key == self._settings.glasses.model]
         named = [str(each.capabilities.get("microphone.codecs", "")) for each in configured]
         return "lc3" in (codecs, *named)
 

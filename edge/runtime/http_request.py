@@ -8,12 +8,14 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-import h11
 from msgspec import Struct
 
 from firmware_bridge.deadlines import timeout
+
+if TYPE_CHECKING:
+    import h11
 
 CHUNK: Final = 64 * 1024
 MAX_HEAD: Final = 16 * 1024
@@ -52,6 +54,8 @@ async def request(
     """Send a request and return its answer of at most `most` bytes. `stall_s`: for connecting, and
     for each silence. Raise OSError (ssl.SSLError, TimeoutError) and `NotHttp`.
     """
+    import h11  # noqa: PLC0415 - a daemon without a cloud asks nothing
+
     async with timeout(limit_s):
         async with _patience(stall_s):
             reader, writer = await asyncio.open_connection(
@@ -76,7 +80,9 @@ async def request(
 
 def _parts(
     method: str, target: str, headers: Mapping[str, str], body: bytes | None
-) -> list[h11.Event]:
+) -> "list[h11.Event]":
+    import h11  # noqa: PLC0415 - as above
+
     length = {} if body is None else {"Content-Length": str(len(body))}
     every = {**_ALWAYS, **headers, **length}
     head = h11.Request(method=method, target=target, headers=list(every.items()))
@@ -96,10 +102,12 @@ async def _patience(seconds: float | None) -> AsyncIterator[None]:
 async def _exchange(
     reader: asyncio.StreamReader,
     writer: asyncio.StreamWriter,
-    parts: list[h11.Event],
+    parts: "list[h11.Event]",
     most: int,
     stall_s: float | None,
 ) -> HttpAnswer:
+    import h11  # noqa: PLC0415 - as above
+
     http = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEAD)
     for part in parts:
         writer.write(http.send(part) or b"")

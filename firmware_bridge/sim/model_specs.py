@@ -4,7 +4,7 @@ import importlib
 from collections.abc import Sequence
 from typing import Final
 
-from firmware_bridge.catalog import MODELS, find
+from firmware_bridge.catalog import find, supported
 from firmware_bridge.models import Model
 from firmware_bridge.sides import Side
 from firmware_bridge.sim import peripheral
@@ -26,7 +26,7 @@ def parts_of(word: str, quirks: Sequence[str] = ()) -> ModelParts:
         parts: ModelParts = family.parts(model, quirks)
         return parts
     if quirks:
-        others = ", ".join(SIMULATED + each.key for each in MODELS if each.simulator)
+        others = ", ".join(SIMULATED + each.key for each in supported() if each.simulator)
         raise QuirkError(f"{word} has no quirks to choose; {others} have")
     return REFERENCE
 

@@ -5,7 +5,7 @@ before anything heavy is loaded.
 from collections.abc import Sequence
 from typing import Final
 
-from firmware_bridge.catalog import MODELS, find
+from firmware_bridge.catalog import find, supported
 from firmware_bridge.errors import RadioError, RadioReason
 from firmware_bridge.models import Model, UnknownModel
 from firmware_bridge.sim.faults import parse_fault
@@ -36,8 +36,8 @@ def model_of(word: str) -> Model:
     try:
         return find(word.removeprefix(SIMULATED))
     except UnknownModel:
-        mocks = [model.key for model in MODELS if model.key.startswith("mock:")]
-        known = mocks + [SIMULATED + model.key for model in MODELS if model.simulator]
+        mocks = [model.key for model in supported() if model.key.startswith("mock:")]
+        known = mocks + [SIMULATED + model.key for model in supported() if model.simulator]
         raise UnknownModel(f"there is no mock of {word!r}; there are {', '.join(known)}") from None
 
 

@@ -26,7 +26,7 @@ from tests.chaos.miniapp import PACKAGE
 from tests.chaos.records import lines
 from tests.system import needs
 
-CUTS = 2
+CUTS = int(os.environ.get("POWER_CUTS", "2"))
 SIZE = 24 << 20
 
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from firmware_bridge.catalog import MODELS
+from firmware_bridge.catalog import supported
 from firmware_bridge.codec import NEED_DATA, Codec, Role
 from firmware_bridge.errors import BridgeError, LinkLost, RemoteViolation
 from firmware_bridge.messages import (
@@ -160,7 +160,7 @@ def targets() -> list[Target]:
     """Return every codec: models that share one are tried once."""
     seen: set[Any] = set()
     found = []
-    for model in MODELS:
+    for model in supported():
         if model.codec in seen:
             continue
         seen.add(model.codec)

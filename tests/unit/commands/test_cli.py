@@ -21,7 +21,7 @@ from edge.commands.options import VERBS
 from edge.commands.shared import daemon
 from edge.runtime.errors import UserError
 from edge.runtime.events import CallReceived, LinkChanged
-from firmware_bridge.catalog import MODELS
+from firmware_bridge.catalog import supported
 from tests import warm
 from tests.unit.control.house import open_house
 from tools_cache.api.tool import ErrorCode, ErrorType, ToolError, ToolResponse
@@ -698,7 +698,7 @@ def test_bash_completes_model_names_with_a_colon():
         "bash puts what it offers behind the last colon"
     )
     assert complete("sim", "mock", ":", "d") == {"display"}
-    simulated = {model.key for model in MODELS if model.simulator}
+    simulated = {model.key for model in supported() if model.simulator}
     assert complete("demo", "--glasses", "sim", ":") == simulated
     assert "--radio" in complete("sim", "mock", ":", "full", "--")
 

@@ -10,7 +10,7 @@ import pytest
 from bleak import exc
 from msgspec.structs import replace
 
-from firmware_bridge.catalog import MODELS, Catalog, find
+from firmware_bridge.catalog import Catalog, find, supported
 from firmware_bridge.codecs.reference.messages import decode_info
 from firmware_bridge.errors import LinkLost, LostReason, RadioError, RadioReason
 from firmware_bridge.messages import Hello, Ping, ShowPage, TextLine
@@ -97,7 +97,7 @@ async def test_nothing_in_the_air_is_not_found_with_a_hint(radio) -> None:
 async def test_a_catalogue_that_contradicts_itself_is_reported(radio, mock) -> None:
     twin = replace(find("mock:display"), key="twin")
     with pytest.raises(RadioError, match="twin"):
-        await scan(radio, Catalog((*MODELS, twin)), timeout_s=DEADLINE_S)
+        await scan(radio, Catalog((*supported(), twin)), timeout_s=DEADLINE_S)
 
 
 async def test_hobby_glasses_are_recognised_by_their_service(radio, tmp_path) -> None:

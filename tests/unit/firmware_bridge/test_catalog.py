@@ -4,7 +4,7 @@ import pytest
 from msgspec.structs import replace
 
 from firmware_bridge.capabilities import Capabilities, Hardware, Origin
-from firmware_bridge.catalog import CATALOG, MODELS, Catalog, by_firmware_model, find, recognise
+from firmware_bridge.catalog import CATALOG, Catalog, by_firmware_model, find, recognise, supported
 from firmware_bridge.codec import Role
 from firmware_bridge.codecs.reference.uuids import SERVICE_UUID
 from firmware_bridge.metrics import metrics_for
@@ -17,7 +17,7 @@ def heard(name: str | None, services: frozenset[str] = OURS) -> Advertisement:
     return Advertisement(name, services)
 
 
-@pytest.mark.parametrize("model", [m for m in MODELS if m.names], ids=lambda m: m.key)
+@pytest.mark.parametrize("model", [m for m in supported() if m.names], ids=lambda m: m.key)
 def test_each_model_is_recognised_by_its_own_name(model) -> None:
     for name in model.names:
         assert recognise(heard(name)) is model
@@ -35,15 +35,15 @@ def test_a_known_name_without_our_service_is_nothing_to_us() -> None:
 def test_two_entries_claiming_the_same_glasses_is_an_error_that_names_both() -> None:
     twin = replace(find("mock:display"), key="twin")
     with pytest.raises(AmbiguousModel, match=r"mock:display.*twin"):
-        Catalog((*MODELS, twin)).recognise(heard("MOCK-DSP"))
+        Catalog((*supported(), twin)).recognise(heard("MOCK-DSP"))
     with pytest.raises(AmbiguousModel):
-        Catalog((*MODELS, twin)).by_firmware_model("mock:display")
+        Catalog((*supported(), twin)).by_firmware_model("mock:display")
 
 
 def test_two_generic_entries_of_one_service_is_an_error() -> None:
     twin = replace(find("reference"), key="twin")
     with pytest.raises(AmbiguousModel):
-        Catalog((*MODELS, twin)).recognise(heard("x"))
+        Catalog((*supported(), twin)).recognise(heard("x"))
 
 
 def test_firmware_ids_lead_to_models_and_unknown_ones_to_none() -> None:
@@ -58,7 +58,7 @@ def test_an_unknown_key_names_the_known_ones() -> None:
 
 def test_keys_are_unique_and_every_codec_speaks_both_roles() -> None:
     assert len({m.key for m in CATALOG.models}) == len(CATALOG.models)
-    for model in MODELS:
+    for model in supported():
         central, glasses = model.codec(100), model.codec(100, role=Role.PERIPHERAL)
         assert central is not glasses
 
@@ -96,8 +96,8 @@ def test_hobby_glasses_can_do_only_what_their_firmware_says() -> None:
 
 
 def test_advertised_names_fit_a_legacy_advertisement() -> None:
-    assert all(len(name.encode()) <= 8 for m in MODELS for name in m.names)
+    assert all(len(name.encode()) <= 8 for m in supported() for name in m.names)
 
 
 def test_every_quirk_has_a_reason() -> None:
-    assert all(q.name and len(q.reason) > 20 for m in MODELS for q in m.quirks)
+    assert all(q.name and len(q.reason) > 20 for m in supported() for q in m.quirks)
