@@ -7,6 +7,7 @@ is, and the finder carries the step out.
 
 import asyncio
 import logging
+import math
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Final, Protocol
@@ -65,6 +66,8 @@ log = logging.getLogger(__name__)
 HELLO_S: Final = 5.0
 """A greeting is two small frames each way; a radio that needs longer has lost them."""
 DEFAULT_TIMEOUT_S: Final = 5.0
+SECRET_S: Final = 60.0
+"""Seconds in which a codec may still send a secret again: glasses are waited for no longer."""
 CURE_S: Final = 30.0
 """What a recovery step may take: BlueZ needs 2 s for a disconnect, 3 s for an adapter to come on.
 """
@@ -132,6 +135,7 @@ class LinkManager:
         self._take_sound: Callable[[MicrophoneChunk], None] = lambda _chunk: None
         self._take_photo: Callable[[PhotoTaken | PhotoFailed], None] = lambda _photo: None
         self._tap: Tap | None = None
+        self._secret_at = -math.inf
         self._heartbeat_s = HEARTBEAT_S
         self._rest_for = rest
         self._driver: Driver[Any] | None = None
@@ -155,8 +159,11 @@ class LinkManager:
 
     async def request(self, command: Command, *, timeout_s: float = DEFAULT_TIMEOUT_S) -> Done:
         """Send a command, return its answer, or raise as `GlassesPort.request` says."""
-        if self._tap is not None and isinstance(command, OwnCommand) and command.is_secret:
-            raise CommandRefused("busy", "packets are recorded, and would have a secret in them")
+        if isinstance(command, OwnCommand) and command.is_secret:
+            if self._tap is not None:
+                detail = "packets are recorded, and would have a secret in them"
+                raise CommandRefused("busy", detail)
+            self._secret_at = self._clock.boot()
         try:
             reply = await self._ready_driver().request(command, timeout_s=timeout_s)
         except LinkLost as lost:
@@ -197,13 +204,14 @@ class LinkManager:
     @asynccontextmanager
     async def tapped(self, tap: Tap, *, reconnect: bool) -> AsyncIterator[None]:
         """Show all that passes to `tap`; with `reconnect` from the beginning of a connection on,
-        for which the link is closed and opened again. Raise `TapTaken`, TimeoutError.
+        for which the link is closed and opened again; that is also done while a secret may still
+        be on its way. Raise `TapTaken`, TimeoutError.
         """
         if self._tap is not None:
             raise TapTaken("the packets are recorded already")
         self._tap = tap
         try:
-            if reconnect:
+            if reconnect or self._clock.boot() < self._secret_at + SECRET_S:
                 async with self.paused("a recording begins with a new connection"):
                     pass
             elif self._driver is not None:

@@ -69,5 +69,9 @@ async def test_a_secret_is_not_sent_while_packets_are_recorded(tmp_path):
         async with story.manager.tapped(shown, reconnect=False):
             with pytest.raises(CommandRefused, match="packets are recorded"):
                 await story.manager.request(JoinWifi("Home", "hunter22"))
+        assert len(story.finder.ends) == 1
         with pytest.raises(CommandRefused, match="unsupported"):
             await story.manager.request(JoinWifi("Home", "hunter22"))
+        async with story.manager.tapped(shown, reconnect=False):
+            assert shown.of(Passing.CONNECTED) or await story.until("glasses.ready")
+        assert len(story.finder.ends) == 2, "a repetition of it is not recorded either"
