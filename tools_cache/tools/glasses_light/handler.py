@@ -7,14 +7,14 @@ from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolFailure
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
     """Do the one thing that is asked for."""
-    level, color, off = args.get("level"), args.get("color"), args["off"]
+    level, color, off = args.get("level"), args.get("color"), args.get("off") is True
     if off and (color is not None or level is not None):
         raise _wrong("Nothing to switch off: give off alone")
     if off:
         await ctx.glasses_do("light_off", {})
         return {"data": {"off": True, "text": "Light: off"}}
     if color is not None:
-        ms, times = round(args["seconds"] * 1000), args["times"]
+        ms, times = round(args.get("seconds", 1) * 1000), args.get("times", 1)
         pattern = {"color": color, "on_ms": ms, "off_ms": ms, "times": times}
         await ctx.glasses_do("blink", {**pattern, "level": level})
         more = f", {times} times" if times > 1 else ""
