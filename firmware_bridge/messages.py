@@ -6,7 +6,7 @@ command refuses it as `unsupported`.
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from msgspec import Struct, field
 
@@ -314,13 +314,21 @@ class ShowNotification(Struct, frozen=True):
 
 
 class SetClock(Struct, frozen=True):
-    """Set the glasses' own clock. `local_s`: seconds since 1970 in local wall-clock time."""
+    """Set the glasses' own clock. `local_s`: seconds since 1970 in local wall-clock time.
+    `offset_s`: by how much that is ahead of UTC, which some glasses keep.
+    """
 
     local_s: int
     twelve_hour: bool = False
+    offset_s: int = 0
 
     def __post_init__(self) -> None:
-        _need(0 <= self.local_s < 1 << 32, f"a time of {self.local_s} s is outside 32 bits")
+        for seconds in (self.local_s, self.utc_s):
+            _need(0 <= seconds < 1 << 32, f"a time of {seconds} s is outside 32 bits")
+
+    @property
+    def utc_s(self) -> int:
+        return self.local_s - self.offset_s
 
 
 class DoubleTap(StrEnum):
@@ -351,8 +359,10 @@ class ExitToDashboard(Struct, frozen=True):
 
 class OwnCommand(Struct, frozen=True):
     """A command for what some glasses show and do by themselves: see own_commands.py, which is not
-    imported where none is sent.
+    imported where none is sent. `is_secret`: it has something that no recording may have.
     """
+
+    is_secret: ClassVar[bool] = False
 
 
 Command = (
@@ -587,6 +597,10 @@ class SideChanged(Struct, frozen=True):
     reason: str = ""
 
 
+class OwnEvent(Struct, frozen=True):
+    """What only some glasses report, and only those who asked for it read: see own_commands.py."""
+
+
 class CapabilitiesChanged(Struct, frozen=True):
     """The capabilities changed; a full set that replaces the one of `GlassesInfo`."""
 
@@ -612,6 +626,7 @@ Event = (
     | CapabilitiesChanged
     | HidingChanged
     | PageClosed
+    | OwnEvent
 )
 Reply = GlassesInfo | Done | Failed
 

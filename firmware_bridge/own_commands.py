@@ -1,13 +1,14 @@
-"""Commands for what some glasses show and do by themselves: their dashboard, notes, translation,
-navigation. Imported only by families that have them, and by those who send them.
+"""Commands for what some glasses show and do by themselves: their light, Wi-Fi, dashboard, notes,
+translation, navigation; and what they answer. Imported only by families that have them, and by
+those who send them.
 """
 
 from enum import StrEnum
-from typing import Final
+from typing import ClassVar, Final
 
 from msgspec import Struct
 
-from firmware_bridge.messages import MAX_TEXT_BYTES, OwnCommand, Tile
+from firmware_bridge.messages import MAX_TEXT_BYTES, OwnCommand, OwnEvent, Tile
 
 MAX_HEIGHT: Final = 8
 MAX_DEPTH: Final = 9
@@ -17,6 +18,12 @@ MAX_WORDS: Final = 255
 """UTF-8 bytes of one short text: a title, a street, a distance."""
 MAX_NOTES: Final = 4
 """Notes that the glasses keep."""
+MAX_SSID: Final = 32
+MAX_PASSWORD: Final = 64
+"""UTF-8 bytes of the name of a Wi-Fi network, and of its password (IEEE 802.11)."""
+MAX_LIGHT_MS: Final = 60_000
+MAX_BLINKS: Final = 100
+"""How long a light is on or off at a time, and how often."""
 MAX_SPOTS: Final = 1 << 16
 """Places on a map go from 0 to this, exclusive."""
 
@@ -52,6 +59,159 @@ class ClearNotification(OwnCommand, frozen=True):
 
     def __post_init__(self) -> None:
         _need(0 <= self.number < 1 << 32, f"notification {self.number} is outside 32 bits")
+
+
+# ------------------------------------------------------------------ light and microphone
+
+
+class DimLight(OwnCommand, frozen=True):
+    """Set how bright the glasses' own light is whenever it is on, in percent."""
+
+    level: int
+
+    def __post_init__(self) -> None:
+        _need_percent(self.level, "a light")
+
+
+class SetMicrophoneGain(OwnCommand, frozen=True):
+    """Set by how much the microphone amplifies, in percent of the most that it can."""
+
+    level: int
+
+    def __post_init__(self) -> None:
+        _need_percent(self.level, "a gain")
+
+
+class LightColor(StrEnum):
+    """Colour of the glasses' light."""
+
+    RED = "red"
+    GREEN = "green"
+    BLUE = "blue"
+    ORANGE = "orange"
+    WHITE = "white"
+
+
+class BlinkLight(OwnCommand, frozen=True):
+    """Switch the light on, `times` times for `on_ms` with `off_ms` between; `level` in percent, or
+    None: as bright as it is by itself.
+    """
+
+    color: LightColor
+    on_ms: int = 1000
+    off_ms: int = 1000
+    times: int = 1
+    level: int | None = None
+
+    def __post_init__(self) -> None:
+        for ms in (self.on_ms, self.off_ms):
+            _need(0 <= ms <= MAX_LIGHT_MS, f"a light for {ms} ms; at most {MAX_LIGHT_MS}")
+        _need(1 <= self.times <= MAX_BLINKS, f"a light {self.times} times; 1 to {MAX_BLINKS}")
+        _need_percent(self.level or 0, "a light")
+
+
+class SwitchLightOff(OwnCommand, frozen=True):
+    """Switch the light off."""
+
+
+# ------------------------------------------------------------------ Wi-Fi and the gallery
+
+
+class GetWifi(OwnCommand, frozen=True):
+    """Ask whether the glasses are in a Wi-Fi network; `WifiChanged` follows."""
+
+
+class ScanWifi(OwnCommand, frozen=True):
+    """Ask which Wi-Fi networks the glasses hear; `WifiFound` follows, once or more often."""
+
+
+class JoinWifi(OwnCommand, frozen=True):
+    """Join a Wi-Fi network, without a password if it is open; `WifiChanged` follows."""
+
+    is_secret: ClassVar[bool] = True
+    ssid: str
+    password: str = ""
+
+    def __post_init__(self) -> None:
+        _need_ssid(self.ssid)
+        size = len(self.password.encode())
+        _need(size <= MAX_PASSWORD, f"a password of {size} bytes; at most {MAX_PASSWORD}")
+
+    def __repr__(self) -> str:
+        return f"JoinWifi({self.ssid!r}, …)"
+
+
+class LeaveWifi(OwnCommand, frozen=True):
+    """Leave the Wi-Fi network."""
+
+
+class ForgetWifi(OwnCommand, frozen=True):
+    """Forget a Wi-Fi network and its password."""
+
+    ssid: str
+
+    def __post_init__(self) -> None:
+        _need_ssid(self.ssid)
+
+
+class WifiChanged(OwnEvent, frozen=True):
+    """Whether the glasses are in a Wi-Fi network; `ssid` and `address` are "" where not known."""
+
+    connected: bool
+    ssid: str = ""
+    address: str = ""
+
+
+class WifiNetwork(Struct, frozen=True):
+    """One network; `dbm`: its strength, `is_open`: it has no password; None: not known."""
+
+    ssid: str
+    dbm: int | None = None
+    is_open: bool | None = None
+
+
+class WifiFound(OwnEvent, frozen=True):
+    """Networks that the glasses hear. `is_last`: no more will come; None: they do not say."""
+
+    networks: tuple[WifiNetwork, ...]
+    is_last: bool | None = None
+
+
+class GetGallery(OwnCommand, frozen=True):
+    """Ask what pictures the glasses keep; `GalleryChanged` follows."""
+
+
+class KeepPictures(OwnCommand, frozen=True):
+    """Whether a press of the camera's button also keeps the picture in the glasses."""
+
+    on: bool
+
+
+class GalleryChanged(OwnEvent, frozen=True):
+    """What the glasses keep. `size`: bytes; `busy`: what the camera does, while nothing counts."""
+
+    photos: int
+    videos: int
+    size: int | None = None
+    busy: str = ""
+
+
+# ------------------------------------------------------------------ motion
+
+Vector = tuple[float, float, float]
+"""Along the three axes of a sensor."""
+
+
+class GetMotion(OwnCommand, frozen=True):
+    """Ask the motion sensor once; `MotionRead` follows."""
+
+
+class MotionRead(OwnEvent, frozen=True):
+    """One reading of the motion sensor, in its own units: acceleration, rotation, magnetism."""
+
+    acceleration: Vector
+    rotation: Vector
+    magnetism: Vector
 
 
 # ------------------------------------------------------------------ dashboard
@@ -287,6 +447,15 @@ class ShowRoute(OwnCommand, frozen=True):
 
 class EndNavigation(OwnCommand, frozen=True):
     """Leave navigation."""
+
+
+def _need_ssid(ssid: str) -> None:
+    size = len(ssid.encode())
+    _need(1 <= size <= MAX_SSID, f"the name of a network has {size} bytes; 1 to {MAX_SSID}")
+
+
+def _need_percent(level: int, what: str) -> None:
+    _need(0 <= level <= 100, f"{what} of {level} % is outside 0…100")
 
 
 def _need_short(words: str, what: str) -> None:

@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from edge.calls.faults import Attempt
 from edge.core import results, visibility
 from edge.core.call_state import CallState
+from edge.core.call_summary import secret_names
 from edge.core.routing import HERE, Route, RouteKind
 from edge.ports import (
     Alongside,
@@ -316,6 +317,7 @@ class Call:
                 repeatable=self.repeatable,
                 state=state.value,
                 then="" if then is None else then.value,
+                secret=secret_names(self.tool),
                 also=also,
             )
         if disk.error is not None:
@@ -355,7 +357,11 @@ class Call:
         self.answered_first, self.shown_first = answered_first, shown_first
         with Attempt("call %s is not on disk", self.request.call_id) as disk:
             await self._tools.store.admit_behind(
-                self.request, self.route.kind.value, keys=self.keys, failed=lost
+                self.request,
+                self.route.kind.value,
+                keys=self.keys,
+                failed=lost,
+                secret=secret_names(self.tool),
             )
         if disk.error is not None:
             self.state = CallState.RECEIVED

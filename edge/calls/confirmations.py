@@ -19,6 +19,7 @@ from edge.calls.dependencies import CallPorts, CallRules
 from edge.calls.faults import Attempt
 from edge.core import call_summary, confirmation, policy, results, routing, visibility
 from edge.core.call_state import CallState
+from edge.core.call_summary import hide, secret_names
 from edge.core.grants import Asked, Consumed, Consumption, Grant, Granted
 from edge.ports import NobodyToAsk, Question
 from edge.runtime.events import ConfirmationAsked, ConfirmationDecided
@@ -404,7 +405,7 @@ class Confirmations:
                 "origin": call_summary.origin(asked.tool),
                 "asked_by": asked.call.request.origin.value,
                 "preview": policy.preview(asked.tool, asked.call.request.args),
-                "args": dict(asked.call.request.args),
+                "args": hide(asked.call.request.args, secret_names(asked.tool)),
                 "particulars": list(asked.lines),
                 "left_s": round(max(0.0, asked.end_at - now), 1),
             }

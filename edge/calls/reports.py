@@ -10,6 +10,7 @@ from typing import Final
 from edge.calls.call import Call
 from edge.calls.dependencies import CallPorts, CallRules
 from edge.core import idempotency, latency
+from edge.core.call_summary import hide, secret_names
 from edge.runtime.events import CallAnswered, CallCompleted
 from tools_cache.api.tool import Json, Mode, ToolResponse
 
@@ -55,6 +56,10 @@ class Reports:
         request, tool, error = call.request, call.tool, response.error
         duration = response.meta.get("duration", 0)
         over_tool, over_turn = self._slow(call, duration)
+        secret = secret_names(tool) if tool is not None else ()
+        args, key = hide(request.args, secret), call.keys[0] if call.keys else ""
+        if secret and key.startswith("hash:"):
+            key = ""  # it is made of the arguments, and so is a way to try passwords
         self._audit(
             {
                 "toolId": str(request.tool)[:255],
@@ -63,7 +68,7 @@ class Reports:
                 "duration": duration,
                 "mode": request.mode.value,
                 "turnId": request.turn_id,
-                "idempotencyKey": call.keys[0] if call.keys else request.idempotency_key,
+                "idempotencyKey": key or request.idempotency_key,
                 "callId": request.call_id,
                 "userId": request.user_id,
                 "origin": request.origin.value,
@@ -73,8 +78,8 @@ class Reports:
                 "errorType": error.type.value if error else None,
                 "errorCode": error.code.value if error else None,
                 "reason": call.reason,
-                "argsHash": idempotency.args_digest(request.args),
-                "args": dict(request.args),
+                "argsHash": idempotency.args_digest(args),
+                "args": args,
                 "category": tool.category if tool else None,
                 "delivery": response.meta.get("delivery"),
                 "attempts": call.attempts,

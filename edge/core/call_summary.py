@@ -6,7 +6,7 @@ control API.
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from edge.core.words.wearer_forms import Writer
@@ -18,6 +18,8 @@ MAX_DEPTH: Final = 32
 MAX_DESCRIPTION: Final = 160
 CUT: Final = " […]"
 """Follows a description that was cut. Names, keys and values are never cut."""
+HIDDEN: Final = "***"
+"""Stands in the place of a secret; only the tool gets that."""
 MAX_TITLE: Final = 60
 MAX_ITEMS: Final = 20
 """Items of a list that have a row each; those of a longer one are on one line."""
@@ -58,6 +60,7 @@ def lines(
     sent with them (`ToolCall.answers`), the tool's full name and its origin. What `names` has is
     shown in the place of those arguments. Raises `TooLong`.
     """
+    args = hide(args, secret_names(tool))
     head, tail = question(tool, app), _whose(tool)
     found, size = [head], len(head) + len(tail)
     for line in (
@@ -78,7 +81,7 @@ def understood(
     the question, each argument in plain words, and what a tool without a title says of itself.
     Raises `TooLong`.
     """
-    said, alone = _in_plain_words(tool, args)
+    said, alone = _in_plain_words(tool, hide(args, secret_names(tool)))
     rest = []
     for row in _of_object("", said, tool.input_schema, writer, declared=True, depth=0):
         name, _, value = row.partition(": ")
@@ -188,6 +191,29 @@ def _description(tool: ToolDefinition) -> str:
     clear = _title(tool) or (tool.wearer.ask and tool.shipped)
     said = "" if clear else _short(tool.description, MAX_DESCRIPTION)
     return f" It says of itself: {_quoted(said)}" if said else ""
+
+
+# ------------------------------------------------------------------ secrets
+
+
+def secret_names(tool: ToolDefinition) -> tuple[str, ...]:
+    """Return the names of the arguments that are secrets, such as a password: the schema declares
+    them `writeOnly`. Those of other people's tools never are: they could hide what is asked for.
+    """
+    if not (tool.shipped or tool.own):
+        return ()
+    properties = _properties(tool.input_schema)
+    return tuple(
+        name
+        for name, each in properties.items()
+        if isinstance(each, Mapping) and each.get("writeOnly") is True
+    )
+
+
+def hide(args: Mapping[str, Json], names: Iterable[str]) -> dict[str, Json]:
+    """Return arguments with something else in the place of these."""
+    hidden = frozenset(names)
+    return {name: HIDDEN if name in hidden else value for name, value in args.items()}
 
 
 # ------------------------------------------------------------------ arguments

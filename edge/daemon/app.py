@@ -304,6 +304,7 @@ class Daemon:
                     self.stage.side_commands,
                     self.volume.set,
                     Wording(self.writer).of,
+                    self.writer.glasses_clock,
                 ),
                 knowledge=self._knowledge,
                 calendars=self.tool_services.calendars,
@@ -311,6 +312,7 @@ class Daemon:
                 workers=self.tool_services.workers,
                 pictures=self.tool_services.pictures,
                 camera=lambda: self.tool_services.camera(self.link, self.bus),
+                questions=lambda: self.tool_services.questions(self.link, self.bus),
                 wearer=lambda: self.tool_services.wearer_events,
                 toolbox=self._toolbox,
                 captions=lambda: self.listening,
@@ -372,6 +374,7 @@ class Daemon:
             version=__version__,
             watched=bool(self.notifier.watchdog_s),
             suppressed=self.session.suppresses_transcripts,
+            wearer_clock=self.writer.glasses_clock,
             within=self.deadlines.within,
             step_s=60.0 + 2 * (g.scan_s + g.connect_s),
         )

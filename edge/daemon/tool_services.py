@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from edge.storage.history import ForgetCalls, HistoryStore, UserHistory
     from edge.storage.tools.encryption import Keyring
     from edge.storage.tools.knowledge import KnowledgeBase
+    from edge.tools.glasses_questions import GlassesQuestions
     from edge.tools.photos import GlassesCamera
     from edge.tools.worker_calls import WorkerCalls
     from tools_cache.api.calendars import Calendars
@@ -66,6 +67,7 @@ class ToolServices:
     _history: "HistoryStore | None" = field(default=None, init=False)
     _pictures: "LensImages | None" = field(default=None, init=False)
     _camera: "GlassesCamera | None" = field(default=None, init=False)
+    _questions: "GlassesQuestions | None" = field(default=None, init=False)
     _recording: bool = field(default=False, init=False)
 
     _mail_changed: asyncio.Event = field(default_factory=asyncio.Event, init=False)
@@ -88,6 +90,14 @@ class ToolServices:
 
             self._camera = GlassesCamera(glasses, bus)
         return self._camera
+
+    def questions(self, glasses: GlassesPort, bus: Bus) -> "GlassesQuestions":
+        """Return what asks the glasses."""
+        if self._questions is None:
+            from edge.tools.glasses_questions import GlassesQuestions  # noqa: PLC0415 - see the top
+
+            self._questions = GlassesQuestions(glasses, bus)
+        return self._questions
 
     def network(self) -> dict[str, str]:
         """Return whether the cloud is reachable, as in the status."""

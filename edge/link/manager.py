@@ -7,6 +7,7 @@ is, and the finder carries the step out.
 
 import asyncio
 import logging
+import math
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, Final, Protocol
@@ -50,8 +51,10 @@ from firmware_bridge.messages import (
     Hello,
     HidingChanged,
     MicrophoneChunk,
+    OwnCommand,
     PhotoFailed,
     PhotoTaken,
+    SetClock,
     Transcript,
     VoiceNoteFetched,
 )
@@ -63,6 +66,8 @@ log = logging.getLogger(__name__)
 HELLO_S: Final = 5.0
 """A greeting is two small frames each way; a radio that needs longer has lost them."""
 DEFAULT_TIMEOUT_S: Final = 5.0
+SECRET_S: Final = 60.0
+"""Seconds in which a codec may still send a secret again: glasses are waited for no longer."""
 CURE_S: Final = 30.0
 """What a recovery step may take: BlueZ needs 2 s for a disconnect, 3 s for an adapter to come on.
 """
@@ -95,7 +100,8 @@ class Finder(Protocol):
 class LinkManager:
     """Implements `GlassesPort`; `run()` is the service.
 
-    `suppressed` returns whether transcripts are suppressed now.
+    `suppressed` returns whether transcripts are suppressed now; `wearer_clock` what sets the
+    glasses' clock, or None.
     """
 
     def __init__(
@@ -109,6 +115,7 @@ class LinkManager:
         version: str = "0",
         watched: bool = False,
         suppressed: Callable[[], bool] = lambda: False,
+        wearer_clock: Callable[[], SetClock | None] = lambda: None,
         rest: Callable[[float], Awaitable[object]] = asyncio.sleep,
         within: Within = unwatched,
         step_s: float = 120.0,
@@ -124,9 +131,11 @@ class LinkManager:
         self._version = version
         self._watched = watched
         self._suppressed = suppressed
+        self._wearer_clock = wearer_clock
         self._take_sound: Callable[[MicrophoneChunk], None] = lambda _chunk: None
         self._take_photo: Callable[[PhotoTaken | PhotoFailed], None] = lambda _photo: None
         self._tap: Tap | None = None
+        self._secret_at = -math.inf
         self._heartbeat_s = HEARTBEAT_S
         self._rest_for = rest
         self._driver: Driver[Any] | None = None
@@ -150,6 +159,11 @@ class LinkManager:
 
     async def request(self, command: Command, *, timeout_s: float = DEFAULT_TIMEOUT_S) -> Done:
         """Send a command, return its answer, or raise as `GlassesPort.request` says."""
+        if isinstance(command, OwnCommand) and command.is_secret:
+            if self._tap is not None:
+                detail = "packets are recorded, and would have a secret in them"
+                raise CommandRefused("busy", detail)
+            self._secret_at = self._clock.boot()
         try:
             reply = await self._ready_driver().request(command, timeout_s=timeout_s)
         except LinkLost as lost:
@@ -190,13 +204,14 @@ class LinkManager:
     @asynccontextmanager
     async def tapped(self, tap: Tap, *, reconnect: bool) -> AsyncIterator[None]:
         """Show all that passes to `tap`; with `reconnect` from the beginning of a connection on,
-        for which the link is closed and opened again. Raise `TapTaken`, TimeoutError.
+        for which the link is closed and opened again; that is also done while a secret may still
+        be on its way. Raise `TapTaken`, TimeoutError.
         """
         if self._tap is not None:
             raise TapTaken("the packets are recorded already")
         self._tap = tap
         try:
-            if reconnect:
+            if reconnect or self._clock.boot() < self._secret_at + SECRET_S:
                 async with self.paused("a recording begins with a new connection"):
                     pass
             elif self._driver is not None:
@@ -293,6 +308,8 @@ class LinkManager:
             raise LinkLost(LostReason.PROTOCOL, detail)
         entry = catalog.by_firmware_model(info.model) or found.entry
         await self._restore_settings(driver, found.transport.address)
+        if {**entry.capabilities, **info.capabilities}.get("clock") is True:
+            await self._set_clock(driver)
         self._driver, self._transport = driver, found.transport
         self._state.identify(entry, info.firmware, found.transport)
         await self._state.learn(entry, info.capabilities)
@@ -333,6 +350,15 @@ class LinkManager:
             else:
                 self._settings.accept(command)
         self._update_hiding()
+
+    async def _set_clock(self, driver: Driver[Any]) -> None:
+        command = self._wearer_clock()
+        if command is None:
+            return
+        try:
+            await driver.request(command, timeout_s=HELLO_S)
+        except (CommandRefused, CommandTimeout) as error:
+            log.info("the glasses' clock was not set: %s", error)
 
     # -------------------------------------------------------------- after a connection
 

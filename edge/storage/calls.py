@@ -14,7 +14,15 @@ from msgspec import Struct
 
 from edge.ports import Alongside
 from edge.runtime.clock import Clock
-from edge.storage.emptied_calls import FORGETS, emptied_request
+from edge.storage.emptied_calls import (
+    FORGETS,
+    HIDDEN_ARGS,
+    PICTURE,
+    emptied_request,
+    has_picture,
+    without_pictures,
+    without_secrets,
+)
 from edge.storage.keys import KEY_BYTES, SESSION_CALLS, Keys, Replayable, row_response
 from edge.storage.size_bounds import Bounds
 from edge.storage.sqlite.database import (
@@ -57,6 +65,8 @@ _LEFT_OUT: Final[Mapping[str, Json]] = {
     "present": None,
 }
 """Fields that a stored request does not have where they are this."""
+PICTURES: Final = 4
+"""Answers that keep their pictures, the newest: each has up to 180 kB."""
 _OPEN: Final = Totals("calls", counts="{row}.response IS NULL", changes="response")
 _log: Final = logging.getLogger(__name__)
 
@@ -153,10 +163,11 @@ class CallStore:
         repeatable: bool = False,
         state: str = _ADMITTED,
         then: str = "",
+        secret: Sequence[str] = (),
         also: Alongside | None = None,
     ) -> Admission:
         """Commit a call before it runs, in `state`, and what goes `also` on disk with it; `then` is
-        a step that it takes at once.
+        a step that it takes at once. Arguments named in `secret` stay no longer than it runs.
 
         Looking up and inserting are one transaction, so of two equal calls one is fresh. A key
         whose answer may not be repeated passes to this call. Raise StoreFull, also when too many
@@ -171,7 +182,15 @@ class CallStore:
                 return _admission(found), None
             now = self._stamper.now()
             steps = [(step, now) for step in (state, then) if step]
-            self._insert(connection, call, route, tuple(keys), repeatable=repeatable, steps=steps)
+            self._insert(
+                connection,
+                call,
+                route,
+                tuple(keys),
+                repeatable=repeatable,
+                steps=steps,
+                secret=secret,
+            )
             stored = None if also is None else also.work(connection)
             return Admission(fresh=True, call_id=call.call_id, turn_id=call.turn_id), stored
 
@@ -187,6 +206,7 @@ class CallStore:
         *,
         keys: Sequence[str],
         failed: Callable[[BaseException], None],
+        secret: Sequence[str] = (),
     ) -> None:
         """Queue a call that runs at once, and may run twice: it is on disk with what is stored
         next. `failed` gets the reason if it never is. Raise StoreClosed.
@@ -198,7 +218,14 @@ class CallStore:
                 raise StoreError("a call with this id or key is on disk already")
             steps = [(_ADMITTED, now), (_RUNNING, now)]
             self._insert(
-                connection, call, route, tuple(keys), repeatable=True, steps=steps, answer=answer
+                connection,
+                call,
+                route,
+                tuple(keys),
+                repeatable=True,
+                steps=steps,
+                answer=answer,
+                secret=secret,
             )
 
         def not_stored(error: BaseException) -> None:
@@ -240,15 +267,15 @@ class CallStore:
         answer = self._answer(state, response, delivery)
         self._begun.pop(call_id, None)
 
-        def work(connection: Connection) -> tuple[str | None, Any]:
-            tool = self._finish(connection, call_id, answer)
-            return tool, None if also is None or tool is None else also.work(connection)
+        def work(connection: Connection) -> tuple[bool | None, Any]:
+            emptied = self._finish(connection, call_id, answer)
+            return emptied, None if also is None or emptied is None else also.work(connection)
 
-        tool, stored = await self._db.write(work, grows=False)
-        done = tool is not None
+        emptied, stored = await self._db.write(work, grows=False)
+        done = emptied is not None
         if done and also is not None:
             also.stored(stored)
-        if tool in FORGETS:
+        if emptied:
             with suppress(StoreError):  # the answer is stored, which is what was asked for here
                 await self._db.compact()
         if done:
@@ -320,7 +347,8 @@ class CallStore:
             row = _find_id(connection, call_id)
             if row is None:
                 return None
-            request = json.loads(row["request"])
+            request = json.loads(without_secrets(row["request"]))
+            request.pop(HIDDEN_ARGS, None)
             return {
                 **self._summary(row),
                 "keys": request.pop("keys", []),
@@ -351,6 +379,7 @@ class CallStore:
         repeatable: bool,
         steps: Sequence[tuple[str, Timestamp]],
         answer: _Answer | None = None,
+        secret: Sequence[str] = (),
     ) -> None:
         """Store a call that has taken these steps, and the last one to its answer if it has any."""
         steps = [*steps, (answer.state, answer.at)] if answer is not None else steps
@@ -362,7 +391,9 @@ class CallStore:
             raise StoreFull(
                 f"{most} calls wait for an answer; no more are taken until some are done"
             )
-        request = json.dumps(_request(call, keys), separators=(",", ":"), default=dict)
+        made = _request(call, keys) | ({HIDDEN_ARGS: list(secret)} if secret else {})
+        request = json.dumps(made, separators=(",", ":"), default=dict)
+        request = request if answer is None else without_secrets(request)
         size = len(request) + sum(KEY_BYTES + len(k) for k in keys) + len(steps) * STEP_BYTES
         values = {
             "call_id": call.call_id,
@@ -400,8 +431,8 @@ class CallStore:
             return row
         return self._keys.find(connection, call, keys[0]) if keys else None
 
-    def _finish(self, connection: Connection, call_id: str, answer: _Answer) -> str | None:
-        """Return the name of the call's tool; None if there is an answer already."""
+    def _finish(self, connection: Connection, call_id: str, answer: _Answer) -> bool | None:
+        """Return whether arguments were emptied; None if there is an answer already."""
         row = _row(connection, call_id)
         if row["response"] is not None:
             return None
@@ -413,13 +444,15 @@ class CallStore:
             f"UPDATE calls SET {columns}, size = size + ? WHERE seq = ?",  # noqa: S608 - our columns
             (*values.values(), grown, row["seq"]),
         )
-        if row["tool"] in FORGETS:
+        kept = emptied_request if row["tool"] in FORGETS else without_secrets
+        emptied = bool((request := kept(row["request"])) != row["request"])
+        if emptied:
             sql = "UPDATE calls SET request = ? WHERE seq = ?"
-            connection.execute(sql, (emptied_request(row["request"]), row["seq"]))
+            connection.execute(sql, (request, row["seq"]))
         self._keys.answered(connection, row)
         if answer.delivery is not None and answer.delivery.state in _REACHED:
             self._note_delivery(connection, call_id, answer.delivery)
-        return str(row["tool"])
+        return emptied
 
     def _ending(self, connection: Connection, answer: _Answer) -> dict[str, Any]:
         """Return the columns of a call that say how it ended."""
@@ -427,12 +460,26 @@ class CallStore:
             newest = "SELECT coalesce(max(ended), 0) FROM calls"
             self._ended = connection.execute(newest).fetchone()[0]
         self._ended += 1
+        if has_picture(answer.text):
+            self._drop_pictures(connection)
         return {
             "response": answer.text,
             "answered_wall": answer.at.wall_at,
             "ended": self._ended,
             **({} if answer.report is None else {"delivery": answer.report}),
         }
+
+    def _drop_pictures(self, connection: Connection) -> None:
+        """Take the pictures out of all but the newest answers, before another one is stored."""
+        rows = connection.execute(
+            "SELECT seq, response FROM calls WHERE response LIKE ? ORDER BY ended DESC, seq DESC"
+            " LIMIT -1 OFFSET ?",
+            (f"%{PICTURE}%", PICTURES - 1),
+        ).fetchall()
+        for row in rows:
+            text = without_pictures(row["response"])
+            sql = "UPDATE calls SET response = ?, size = size + ? WHERE seq = ?"
+            connection.execute(sql, (text, len(text) - len(row["response"]), row["seq"]))
 
     def _answer(
         self, state: str, response: ToolResponse, delivery: DeliveryReport | None

@@ -4,12 +4,19 @@ import json
 from collections.abc import Mapping
 from typing import Any, Final
 
+from edge.core.call_summary import hide
+
 FORGETS: Final = frozenset({"continuum:forget"})
 """Tools whose own arguments are emptied with their answer: they name what is to be forgotten."""
 EMPTIED: Final = "forgotten"
 """Key of a stored request that was emptied."""
+HIDDEN_ARGS: Final = "hidden"
+"""Key of a stored request: the names of its arguments that are secrets."""
 ASKED: Final = ("args", "input")
 """Keys of a stored request that say what was asked."""
+PICTURE: Final = '"type":"image"'
+"""What a stored answer has in its text if there is a picture in it."""
+_PICTURE_GONE: Final = {"type": "text", "text": "The picture is not kept any longer"}
 _GONE: Final = "What this call answered was forgotten at the wearer's request"
 _META: Final = (
     "callId",
@@ -30,6 +37,15 @@ def emptied_request(text: str) -> str:
     return _dump({**kept, "args": {}, EMPTIED: True})
 
 
+def without_secrets(text: str) -> str:
+    """Return a stored request with nothing of the arguments that it names as secret."""
+    if f'"{HIDDEN_ARGS}"' not in text:
+        return text
+    request: dict[str, Any] = json.loads(text)
+    names = request.get(HIDDEN_ARGS)
+    return _dump({**request, "args": hide(request["args"], names)}) if names else text
+
+
 def emptied_response(text: str) -> str:
     """Return a stored answer without what was answered; whether it went well, and whether it may
     be repeated, stays. An answer to the cloud keeps its id.
@@ -44,6 +60,25 @@ def emptied_response(text: str) -> str:
         kept["data"] = {EMPTIED: True, "text": _GONE}
     meta = answer.get("meta") or {}
     return _dump({**kept, "meta": {key: meta[key] for key in _META if key in meta}})
+
+
+def has_picture(text: str) -> bool:
+    """Return whether a stored answer has a picture in its content."""
+    return PICTURE in text
+
+
+def without_pictures(text: str) -> str:
+    """Return a stored answer that says that its pictures are gone."""
+    answer: dict[str, Any] = json.loads(text)
+    meta = answer.get("meta") or {}
+    content = meta.get("content")
+    if not isinstance(content, list):
+        return text
+    kept = [
+        _PICTURE_GONE if isinstance(each, Mapping) and each.get("type") == "image" else each
+        for each in content
+    ]
+    return _dump({**answer, "meta": {**meta, "content": kept}})
 
 
 def _dump(value: Mapping[str, Any]) -> str:

@@ -123,6 +123,13 @@ class Context:
         return self._services.camera()
 
     @property
+    def glasses_ask(self) -> handed.Questions:
+        if self._package != _GLASSES:
+            why = "Only the tools of `glasses` ask the glasses that: call one of them"
+            raise ToolFailure.of(ErrorCode.UNSUPPORTED, why)
+        return self._services.questions()
+
+    @property
     def wearer(self) -> handed.Wearer:
         return self._services.wearer()
 

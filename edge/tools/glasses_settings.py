@@ -1,5 +1,5 @@
-"""Sets the brightness, the silent mode, the place of the picture, notifications and the dashboard
-of finished glasses, and the volume of the voice.
+"""Sets the brightness, the silent mode, the place of the picture, notifications, the dashboard, the
+light and the microphone of finished glasses, and the volume of the voice.
 
 Their capabilities say what they can do; what they refuse is passed on as an error.
 """
@@ -8,7 +8,7 @@ import asyncio
 import zlib
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from edge.ports import GlassesAway, GlassesPort, QuestionWaits, SendPort
 from edge.runtime.clock import Clock
@@ -20,6 +20,7 @@ from firmware_bridge.messages import (
     Command,
     ExitToDashboard,
     SetBrightness,
+    SetClock,
     SetSilentMode,
     ShowNotification,
 )
@@ -37,9 +38,20 @@ NEEDS: Final[Mapping[str, tuple[str, str]]] = {
     "unnotify": ("display.notifications", "know no notifications of their own"),
     "notify": ("display.notifications", "know no notifications of their own"),
     "dashboard": ("display.dashboard", "have no dashboard of their own"),
+    "layout": ("display.dashboard_content", "have no dashboard that can be filled"),
+    "weather": ("display.dashboard_content", "have no dashboard that can be filled"),
+    "calendar": ("display.dashboard_content", "have no dashboard that can be filled"),
+    "note": ("display.dashboard_content", "have no dashboard that can be filled"),
     "volume": ("speaker", "have no speaker"),
+    "light": ("light.brightness", "have no light that can be dimmed"),
+    "blink": ("light.blink", "have no light that can be switched"),
+    "light_off": ("light.blink", "have no light that can be switched"),
+    "keep_pictures": ("camera.gallery", "do not keep pictures of their own"),
+    "gain": ("microphone.gain", "do not let the gain of their microphone be set"),
 }
 """Action → the capability it needs, and the message for glasses without it."""
+_DASHBOARD: Final = frozenset({"layout", "weather", "calendar", "note"})
+_ENTRY: Final = ("title", "time", "place")
 _NEVER: Final = frozenset({"unsupported", "bad_message", "too_big"})
 """Codes of refusals for which a retry does not help."""
 
@@ -52,7 +64,8 @@ async def _as_it_is(text: str) -> str:
 class GlassesSettings:
     """Implements `tools_cache.api.handed.Deeds`. `display` sends commands that change the lens; it
     refuses them while a question is shown. `set_volume` sets the voice's, in percent. `word` makes
-    a text plain, in the wearer's form.
+    a text plain, in the wearer's form. `wearer_clock`: the wearer's time, or None if that is not
+    known.
     """
 
     glasses: GlassesPort
@@ -60,6 +73,7 @@ class GlassesSettings:
     display: SendPort
     set_volume: Callable[[int], Awaitable[None]]
     word: Callable[[str], Awaitable[str]] = _as_it_is
+    wearer_clock: Callable[[], SetClock | None] = lambda: None
     _allowed: dict[str, App] = field(default_factory=dict, init=False)
     _allowed_on: str = field(default="", init=False)
     _notifying: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
@@ -73,6 +87,8 @@ class GlassesSettings:
             await self.set_volume(_percent(details.get("level")))
         elif action == "notify":
             await self._notify(str(details["title"]), str(details["text"]), str(details["app"]))
+        elif action in _DASHBOARD:
+            await self._send(await self._content(action, details))
         else:
             await self._send(_command(action, details))
 
@@ -98,6 +114,35 @@ class GlassesSettings:
                     lambda: ShowNotification(app, title, text, at=max(0, int(self.clock.wall())))
                 )
             )
+
+    async def _content(self, action: str, details: Mapping[str, Any]) -> Command:
+        """Return the command that fills the dashboard. Raises `ToolFailure`."""
+        from firmware_bridge import own_commands as own  # noqa: PLC0415 - for glasses that have one
+
+        match action:
+            case "layout":
+                layout, pane = own.DashboardLayout(details["layout"]), details.get("pane", "empty")
+                return own.SetDashboard(layout, own.DashboardPane(pane))
+            case "weather":
+                now = self.wearer_clock()
+                if now is None:
+                    why = "This machine does not know the time, which goes with the weather"
+                    raise _failure(ErrorCode.NOT_ACCEPTED, why, "See: glassd doctor")
+                sky, celsius = own.Sky(details["sky"]), details["celsius"]
+                fahrenheit = details.get("fahrenheit") is True
+                return _create(
+                    lambda: own.SetWeather(now.local_s, sky, celsius, now.twelve_hour, fahrenheit)
+                )
+            case "calendar":
+                given = [[str(e.get(k, "")) for k in _ENTRY] for e in details["entries"]]
+                worded = [[await self.word(each) for each in entry] for entry in given]
+                return _create(
+                    lambda: own.SetCalendar(tuple(own.CalendarEntry(*each) for each in worded))
+                )
+            case _:
+                title = await self.word(str(details.get("title", "")))
+                text = await self.word(str(details.get("text", "")))
+                return _create(lambda: own.SetNote(details["slot"], title, text))
 
     async def _allow(self, name: str) -> App:
         app = App(f"io.glassd.{zlib.crc32(name.casefold().encode()):08x}", name)
@@ -143,14 +188,32 @@ def _command(action: str, details: Mapping[str, Json]) -> Command:
     if action == "brightness":
         level, auto = details.get("level"), details.get("auto") is True
         return _create(lambda: SetBrightness(level, auto=auto))
-    if action in ("position", "unnotify"):
-        from firmware_bridge import own_commands  # noqa: PLC0415 - for glasses that have these
+    if action == "silent":
+        return SetSilentMode(on=details["on"] is True)
+    return ExitToDashboard() if action == "dashboard" else _create(lambda: _own(action, details))
 
-        if action == "unnotify":
+
+def _own(action: str, details: Mapping[str, Any]) -> Command:
+    """Return a command that only some glasses have. Raises ValueError."""
+    from firmware_bridge import own_commands  # noqa: PLC0415 - for glasses that have these
+
+    match action:
+        case "unnotify":
             return own_commands.ClearNotification()
-        height, depth = details["height"], details["depth"]
-        return _create(lambda: own_commands.SetDisplayPosition(height, depth))
-    return SetSilentMode(on=details["on"] is True) if action == "silent" else ExitToDashboard()
+        case "light":
+            return own_commands.DimLight(details["level"])
+        case "blink":
+            color = own_commands.LightColor(details["color"])
+            on_ms, off_ms, times = details["on_ms"], details["off_ms"], details["times"]
+            return own_commands.BlinkLight(color, on_ms, off_ms, times, details["level"])
+        case "light_off":
+            return own_commands.SwitchLightOff()
+        case "keep_pictures":
+            return own_commands.KeepPictures(details["on"] is True)
+        case "gain":
+            return own_commands.SetMicrophoneGain(details["level"])
+        case _:
+            return own_commands.SetDisplayPosition(details["height"], details["depth"])
 
 
 def _create(make: Callable[[], Command]) -> Command:

@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 from msgspec.structs import replace
 
 from edge import __version__
+from edge.core.call_summary import hide, secret_names
 from edge.core.tools.registry import Union
 from edge.core.tools.registry_sync import Fetched, RegistrySource, SyncFailed, SyncPace
 from edge.core.tools.snapshot import Snapshot
@@ -138,11 +139,12 @@ class ToolRegistry:
         except (BadDefinition, RecursionError) as e:
             return dict(args), [{"path": "root", "problem": f"cannot be checked: {e}"}]
         if filled != args:
+            secret = secret_names(definition)
             logger.debug(
                 "tool %s: defaults filled, from %.200r to %.200r",
                 definition.name,
-                dict(args),
-                filled,
+                hide(args, secret),
+                hide(filled, secret),
             )
         return filled, validator.errors(filled)
 

@@ -69,5 +69,6 @@ class Services(Struct, frozen=True, kw_only=True):
     workers: "Callable[[], services.Workers]" = _nothing
     pictures: Callable[[], handed.Pictures] = _nothing
     camera: Callable[[], handed.Camera] = _nothing
+    questions: Callable[[], handed.Questions] = _nothing
     wearer: Callable[[], handed.Wearer] = _nothing
     toolbox: Callable[[ToolCall], handed.Toolbox] = lambda _call: _nothing()

@@ -6,6 +6,7 @@ from typing import Any, Final, Literal
 import msgspec
 from msgspec import Struct
 
+from firmware_bridge import own_commands
 from firmware_bridge.codec import Incoming
 from firmware_bridge.driver import Passing
 from firmware_bridge.messages import Command, Event, Reply
@@ -15,9 +16,11 @@ from firmware_bridge.sides import Side, Sided, SideNews, SidePacket
 GLASSES: Final = "glasses"
 GLASSD: Final = "glassd"
 _HEX, _ZEROS = "hex", "zeros"
-_TYPES: Final = {each.__name__: each for each in (*Command.__args__, *Event.__args__)} | {
-    each.__name__: each for each in Reply.__args__
-}
+_KINDS: Final = (
+    *(*Command.__args__, *Event.__args__, *Reply.__args__),
+    *(each for each in vars(own_commands).values() if isinstance(each, type)),
+)
+_TYPES: Final = {each.__name__: each for each in _KINDS if issubclass(each, Struct)}
 """Name of a message → the message."""
 
 

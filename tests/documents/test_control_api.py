@@ -35,7 +35,7 @@ from edge.core.routing import RouteKind
 from edge.runtime.events import DaemonEvent, as_json
 from edge.runtime.paths import owner_beside
 from edge.testing import wear
-from firmware_bridge import messages
+from firmware_bridge import messages, own_commands
 from firmware_bridge.bonding import PairingReason
 from tests.documents.blocks import ROOT, block, shows, without_comment
 from tests.documents.http_examples import Daemon, Replayed, differences, examples, mutants
@@ -477,8 +477,9 @@ def test_the_events_and_their_fields_are_those_that_are_sent():
     }
     assert listed == sent
     said = {row[0].strip("`"): words(row[1]) for row in rows(section("GET /v1/events"), "type")}
+    kinds = {*messages.Event.__args__, *own_commands.OwnEvent.__subclasses__()}
     assert said == {
         kind.__name__: list(kind.__struct_fields__)
-        for kind in messages.Event.__args__
-        if kind not in SOUND_AND_PICTURES
+        for kind in kinds - {*SOUND_AND_PICTURES, messages.OwnEvent}
     }
+    assert "WifiChanged" in said

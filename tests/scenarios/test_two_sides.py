@@ -110,3 +110,22 @@ async def test_a_tap_on_the_left_turns_a_page_back_and_one_on_the_right_a_page_o
         for side, page in ((R, "2/"), (R, "3/"), (L, "2/"), (L, "1/"), (L, "1/"), (R, "2/")):
             assert place.mock.glasses.gesture(Gesture.TAP, side=side)
             await both_show(place, page)
+
+
+async def test_the_dashboard_of_the_glasses_is_filled(tmp_path):
+    async with world(tmp_path, "sim:even_g1", **G1) as place:
+        await alone(place)
+        sides = place.daemon.link.status
+        await until(lambda: [how.state for how in sides().sides.values()] == ["up"] * 2, "both up")
+        filled = await place.call(
+            "glasses:dashboard",
+            {
+                "layout": "dual",
+                "pane": "calendar",
+                "calendar": [{"title": "Dentist", "time": "14:30"}],
+                "note": {"slot": 2, "title": "Shopping", "text": "Bread"},
+            },
+        )
+        assert filled.ok, filled.error
+        told = str(place.mock.glasses.settings)
+        assert all(word in told for word in ("dual", "calendar", "Dentist", "Shopping", "Bread"))

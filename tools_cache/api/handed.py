@@ -160,11 +160,25 @@ class Config(Protocol):
 
 class Deeds(Protocol):
     """Actions of finished glasses besides showing and speaking: `brightness {level?, auto}`,
-    `silent {on}`, `notify {title, text, app}`, `dashboard {}`; and `volume {level}` of the voice.
+    `silent {on}`, `notify {title, text, app}`, `dashboard {}`, `light {level}`, `blink {color,
+    on_ms, off_ms, times, level}`, `light_off {}`, `gain {level}`, `keep_pictures {on}`; what the
+    dashboard shows: `layout {layout, pane?}`, `weather {sky, celsius, fahrenheit?}`, `calendar
+    {entries}`, `note {slot, title?, text?}`; and `volume {level}` of the voice.
     """
 
     async def __call__(self, deed: str, details: Mapping[str, Json], /) -> None:
         """Return when the glasses did it. Raises `ToolFailure`: UNSUPPORTED if they cannot."""
+
+
+class Questions(Protocol):
+    """What some finished glasses answer, for the tools of `glasses` alone: `wifi {}`, `join_wifi
+    {ssid, password?}` and `leave_wifi {forget?}` (`{connected, ssid, address}`), `wifi_networks {}`
+    (`{networks: [{ssid, dbm, open}]}`), `gallery {}` (`{photos, videos, bytes, busy}`), `motion {}`
+    (`{acceleration, rotation, magnetism}`, three numbers each).
+    """
+
+    async def __call__(self, question: str, details: Mapping[str, Json], /) -> Mapping[str, Json]:
+        """Return their answer. Raises `ToolFailure`: UNSUPPORTED if they have none."""
 
 
 class Captions(Protocol):

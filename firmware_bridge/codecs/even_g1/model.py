@@ -53,6 +53,8 @@ _G1: Final = Model(
             "display.position": True,
             "display.notifications": True,
             "display.dashboard": True,
+            "display.dashboard_content": True,
+            "clock": True,
             "microphone": True,
             "microphone.codecs": "lc3",
             "microphone.count": 1,

@@ -163,6 +163,7 @@ _G2: Final = Model(
             "display.silent": True,
             "display.notifications": True,
             "display.dashboard": True,
+            "clock": True,
             "microphone": True,
             "microphone.codecs": "lc3",
             "microphone.count": 1,

@@ -8,7 +8,9 @@ from firmware_bridge.codecs.mentra_live import layers, wire
 from firmware_bridge.codecs.mentra_live.audio import LiveAudio
 from firmware_bridge.codecs.mentra_live.camera import PhotoOrder
 from firmware_bridge.codecs.mentra_live.events import EventReader, Version
+from firmware_bridge.codecs.mentra_live.fragments import FragmentJoiner
 from firmware_bridge.codecs.mentra_live.layers import ChipCommand, Json
+from firmware_bridge.codecs.mentra_live.orders import Orders, message_of, report_of
 from firmware_bridge.codecs.mentra_live.outbox import Outbox
 from firmware_bridge.errors import CommandRefused, RemoteViolation, Violation
 from firmware_bridge.messages import (
@@ -20,6 +22,7 @@ from firmware_bridge.messages import (
     Failed,
     GlassesInfo,
     Hello,
+    OwnCommand,
     Ping,
     Reply,
     StartAudio,
@@ -53,6 +56,8 @@ class MentraLiveCodec:
         self._outbox = Outbox()
         self._inbox: deque[Incoming] = deque()
         self._joiner = layers.Joiner()
+        self._fragments = FragmentJoiner()
+        self._orders = Orders(self._outbox)
         self._events = EventReader()
         self._version = Version()
         self._seen: deque[int] = deque(maxlen=DOUBLES)
@@ -84,10 +89,7 @@ class MentraLiveCodec:
         violation: RemoteViolation | None = None
         for frame in reader.add(packet, now):
             try:
-                if isinstance(frame, wire.FilePacket):
-                    self._file(frame, now)
-                else:
-                    self._message(layers.read(frame), now)
+                self._frame(frame, now)
             except RemoteViolation as bad:
                 violation = bad
         skipped, reader.skipped = reader.skipped, 0
@@ -96,6 +98,14 @@ class MentraLiveCodec:
         # while a file comes, a lost notification leaves bytes that belong to nothing
         if skipped and self._photo is None:
             raise RemoteViolation(Violation.UNKNOWN_FRAME, f"{skipped} bytes outside any frame")
+
+    def _frame(self, frame: bytes | wire.FilePacket | wire.Fragment, now: float) -> None:
+        if isinstance(frame, wire.FilePacket):
+            self._file(frame, now)
+        elif not isinstance(frame, wire.Fragment):
+            self._message(layers.read(frame), now)
+        elif (whole := self._fragments.add(frame)) is not None:
+            self._message(whole, now)
 
     def next_event(self) -> Incoming | Literal[_NeedData.NEED_DATA]:
         """Return the next answer or event."""
@@ -120,7 +130,7 @@ class MentraLiveCodec:
             return
         mid = layers.number(message.get("mId"), 1, 2**63 - 1)
         if kind == "msg_ack":
-            self._acknowledged(mid or 0)
+            self._acknowledged(mid or 0, now)
             return
         if mid is not None:
             self._outbox.put_once({"type": "msg_ack", "mId": mid})
@@ -139,6 +149,10 @@ class MentraLiveCodec:
                 self._learn(kind, message)
             case _ if self._photo is not None and self._photo.is_news(kind, message):
                 self._photo_news(kind, message, now)
+            case _ if (report := report_of(kind, message)) is not None:
+                self._tell(report)
+            case _ if (answered := self._orders.answered(kind, message)) is not None:
+                self._answer(*answered)
             case _:
                 self._tell(*self._events.message(kind, message, now))
 
@@ -221,6 +235,9 @@ class MentraLiveCodec:
                 self._answer(number, Done())
             case EndAudio():
                 self._answer(self._audio.end(number, message, now, self._max_packet), Done())
+            case OwnCommand() if (order := message_of(message)) is not None:
+                if self._orders.send(number, order, now):
+                    self._answer(number, Done())
             case _:
                 name = type(message).__name__
                 raise CommandRefused("unsupported", f"a Mentra Live has no {name}")
@@ -250,8 +267,10 @@ class MentraLiveCodec:
             self._answer(number, Done())
         self._pings.clear()
 
-    def _acknowledged(self, mid: int) -> None:
+    def _acknowledged(self, mid: int, now: float) -> None:
         about = self._outbox.acknowledged(mid)
+        if (reply := self._orders.acknowledged(about, now)) is not None:
+            self._answer(about, reply)
         if self._photo is not None and about == self._photo.number:
             self._answer(self._photo.accept(), Done())
 
@@ -300,7 +319,7 @@ class MentraLiveCodec:
             due.append(self._hello[1] + STARTING_S)
         if self._photo is not None:
             due.append(self._photo.due)
-        due.append(self._audio.due())
+        due += [self._audio.due(), self._orders.due()]
         return min((moment for moment in due if moment is not None), default=None)
 
     def handle_timer(self, now: float) -> None:
@@ -312,8 +331,12 @@ class MentraLiveCodec:
         if self._photo is not None and self._photo.due <= now:
             self._after_photo(self._photo.wait_is_over(now), now)
         self._answer(self._audio.handle_timer(now), Done())
+        for number in self._orders.over(now):
+            self._answer(number, Done())
 
     def _give_up(self, about: int, now: float) -> None:
+        if (reply := self._orders.give_up(about)) is not None:
+            self._answer(about, reply)
         if self._photo is not None and about == self._photo.number:
             self._answer(self._photo.accept(), Failed("busy", "the glasses do not acknowledge it"))
             self._after_photo(self._photo.fail("the glasses did not take the order"), now)

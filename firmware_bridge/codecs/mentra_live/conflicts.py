@@ -24,6 +24,10 @@ class Dialect(Struct, frozen=True):
     announces: bool = True
     selective: bool = True
     picture: str = "jpeg"
+    frames: str = "json"
+    answers_light: bool = True
+    finishes_scan: bool = True
+    names_network: bool = True
 
 
 STOCK: Final = Dialect()
@@ -90,5 +94,26 @@ CONFLICTS: Final = (
         "photos over Bluetooth are AVIF or JPEG, as the firmware was built; they are passed on "
         "as they came",
         {"jpeg": {}, "avif": {"picture": "avif"}},
+    ),
+    Conflict(
+        "frames",
+        "later builds send their messages in fragments, some with short keys; both are understood",
+        {"json": {}, "v2": {"frames": "v2"}},
+    ),
+    Conflict(
+        "light-answer",
+        "later builds answer an order for the light, others only acknowledge the message",
+        {"yes": {}, "no": {"answers_light": False}},
+    ),
+    Conflict(
+        "wifi-scan",
+        "later builds send networks as they are found and say which message is the last one, "
+        "others send one list of names",
+        {"finished": {}, "names": {"finishes_scan": False}},
+    ),
+    Conflict(
+        "wifi-name",
+        "the state of the Wi-Fi comes with the network's name and address, or without",
+        {"yes": {}, "no": {"names_network": False}},
     ),
 )

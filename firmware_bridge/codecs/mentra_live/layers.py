@@ -7,7 +7,7 @@ a message of its own (M26 `MessageChunker.java`).
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from msgspec import Struct
@@ -56,17 +56,24 @@ def chip(name: str, body: object = "", *, version: bool = False) -> bytes:
     return encode({"C": name, **({"V": 1} if version else {}), "B": body}).encode()
 
 
-def read(payload: bytes) -> Json | ChipCommand:
-    """Return the message of a JSON frame. Raises `RemoteViolation`."""
+def read(
+    payload: bytes, expand: Callable[[dict[str, Any]], dict[str, Any]] = dict
+) -> Json | ChipCommand:
+    """Return the message of a JSON frame, whose keys `expand` writes out. Raises
+    `RemoteViolation`.
+    """
     outer = _object(payload)
     if outer is None:
         raise refuse("a JSON frame without an object")
+    outer = expand(outer)
     if "type" in outer and "C" not in outer:
         return outer
     command = outer.get("C")
     if not isinstance(command, str):
         raise refuse("a JSON frame with neither type nor C")
     inner = _object(command)
+    if inner is not None:
+        inner = expand(inner)
     if inner is not None and isinstance(inner.get("type"), str):
         return inner
     body = outer.get("B")

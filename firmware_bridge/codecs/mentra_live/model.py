@@ -80,8 +80,12 @@ _LIVE: Final = Model(
             "camera.height": 1080,
             "camera.hdr": False,
             "camera.focus": True,
+            "camera.gallery": True,
             "button": True,
             "wifi": True,
+            "wifi.setup": True,
+            "light": True,
+            "light.blink": True,
             "prompt": False,
             "gestures": "tap,double_tap,button,button_long",
         }
@@ -115,6 +119,22 @@ _LIVE: Final = Model(
             "no-swipes",
             "swipes and the triple tap of the touch pad have no meaning in glassd, head gestures "
             "are not finished in its firmware",
+        ),
+        Quirk(
+            "light-unanswered",
+            "older builds do not say whether they switched the light: what they acknowledged is "
+            "taken as done",
+        ),
+        Quirk(
+            "wifi-unsure",
+            "a network that cannot be joined, for a wrong password or because it is gone, is not "
+            "reported as such: the state stays `not connected`",
+        ),
+        Quirk(
+            "fragments",
+            "later builds may send their messages in fragments with short keys: they are "
+            "understood, but never asked for, since a build that accepts the offer and then does "
+            "not keep to it is silent",
         ),
         Quirk(
             "charging-guess",

@@ -9,7 +9,9 @@ from firmware_bridge.codec import NEED_DATA, Incoming, _NeedData
 from firmware_bridge.codecs.mentra_live import layers, wire
 from firmware_bridge.codecs.mentra_live.conflicts import STOCK, Dialect
 from firmware_bridge.codecs.mentra_live.files import packets_of
+from firmware_bridge.codecs.mentra_live.fragments import fragments_of, shorten
 from firmware_bridge.codecs.mentra_live.layers import ChipCommand, Json
+from firmware_bridge.codecs.mentra_live.served import command_of, report
 from firmware_bridge.codecs.mentra_live.sound import FRAME, frames_of, packet_of
 from firmware_bridge.errors import LocalMisuse, RemoteViolation, Violation
 from firmware_bridge.messages import (
@@ -32,6 +34,13 @@ from firmware_bridge.messages import (
     StartMicrophone,
     StopMicrophone,
     TakePhoto,
+)
+from firmware_bridge.own_commands import (
+    BlinkLight,
+    GalleryChanged,
+    SwitchLightOff,
+    WifiChanged,
+    WifiFound,
 )
 from firmware_bridge.packets import MIN_PACKET, ChannelPacket, channel_of, clamp_packet
 
@@ -57,6 +66,10 @@ class Facts(Struct):
     ready: bool = True
     version: str = "1.0.0"
     serial: str = "SIM-LIVE-0001"
+    ssid: str = ""
+    """The Wi-Fi network that they are in; "": none."""
+    photos: int = 3
+    videos: int = 1
 
 
 class _Photo(Struct, frozen=True):
@@ -92,6 +105,9 @@ class MentraLiveGlasses:
         self._pack = wire.FILE_PACK
         self._heard = 0
         """Sound packets for the speaker."""
+        self._lights: dict[int | None, str] = {}
+        """Orders for the light that are being carried out: number → type."""
+        self._numbered = 0
 
     def set_max_packet(self, size: int) -> None:
         """Set the size of one notification in bytes."""
@@ -109,6 +125,8 @@ class MentraLiveGlasses:
             try:
                 if isinstance(frame, wire.FilePacket):
                     raise wire.refuse("a file for glasses that take none")
+                if isinstance(frame, wire.Fragment):
+                    raise wire.refuse("a fragment for glasses that offered none")
                 self._read(layers.read(frame), now)
             except RemoteViolation as bad:
                 violation = bad
@@ -185,8 +203,6 @@ class MentraLiveGlasses:
                 mtu = layers.number(message.get("mtu"), 23, 517)
                 if mtu is not None and self._dialect.keeps_mtu:
                     self._pack = wire.pack_size(mtu)
-            case "request_wifi_status":
-                self._tell({"type": "wifi_status", "connected": False})
             case "take_photo":
                 self._take_photo(message)
             case "request_missing_packets":
@@ -194,6 +210,17 @@ class MentraLiveGlasses:
             case "transfer_complete":
                 self._sent = self._photo = None
                 self._file.clear()
+            case _:
+                self._order(kind, message)
+
+    def _order(self, kind: str, message: Json) -> None:
+        """Carry out an order of `orders.py`; the light is answered when it was."""
+        command = command_of(kind, message)
+        if command is None:
+            return
+        number = self._command(command)
+        if isinstance(command, BlinkLight | SwitchLightOff):
+            self._lights[number] = kind
 
     def _say_version(self) -> None:
         about = {
@@ -265,8 +292,12 @@ class MentraLiveGlasses:
             case Failed(detail=why) if self._photo is not None and re == self._photo[0]:
                 photo, self._photo = self._photo[1], None
                 self._refuse_photo(photo, "CAMERA_CAPTURE_FAILED", why)
+            case Done() | Failed() if re in self._lights:
+                self._answer_light(self._lights.pop(re), message)
             case Done() | Failed():
                 return 0
+            case WifiChanged() | WifiFound() | GalleryChanged():
+                self._tell(report(message, self._dialect))
             case PhotoTaken():
                 self._send_photo(message)
             case PhotoFailed(detail=why) if self._photo is not None:
@@ -287,6 +318,14 @@ class MentraLiveGlasses:
                 raise LocalMisuse(f"a Mentra Live never says {type(message).__name__}")
         return 0
 
+    def _answer_light(self, kind: str, answer: Done | Failed) -> None:
+        if not self._dialect.answers_light:
+            return
+        if isinstance(answer, Failed):
+            self._tell({"type": "rgb_led_control_error", "error": answer.detail})
+        else:
+            self._tell({"type": f"{kind}_response", "success": True})
+
     @property
     def _notification(self) -> int:
         return min(self._max_packet, wire.MAX_NOTIFICATION)
@@ -297,7 +336,13 @@ class MentraLiveGlasses:
         return (self._notification - 2) // FRAME
 
     def _tell(self, message: dict[str, Any]) -> None:
-        self._say(layers.wrap_answer(message))
+        if self._dialect.frames != "v2":
+            self._say(layers.wrap_answer(message))
+            return
+        self._numbered = self._numbered % 0xFFFF + 1
+        for part in fragments_of(layers.encode(shorten(message)).encode(), self._numbered):
+            for packet in wire.cut(part.pack(), self._notification):
+                self._queue(packet)
 
     def _say(self, payload: bytes) -> None:
         for packet in wire.cut(wire.json_frame(payload, self._dialect.order), self._notification):

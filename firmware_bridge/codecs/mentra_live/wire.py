@@ -11,6 +11,7 @@ joined from several.
 """
 
 import struct
+from collections.abc import Callable, Mapping
 from enum import IntEnum
 from typing import Final, Literal
 
@@ -42,6 +43,10 @@ _END: Final = b"$$"
 _HEAD: Final = 5
 _FILE_HEAD: Final = struct.Struct(">HHI16sH")
 _FILE_DATA_AT: Final = 3 + _FILE_HEAD.size
+_FRAGMENT: Final = struct.Struct("<BHBBH")
+FIRST, LAST, WAKE, HANDSHAKE, WANTS_ACK = 0x01, 0x02, 0x04, 0x08, 0x10
+"""Flags of a fragment."""
+MAX_FRAGMENT: Final = 480
 
 
 class Kind(IntEnum):
@@ -53,6 +58,8 @@ class Kind(IntEnum):
     MUSIC = 0x33
     AUDIO = 0x34
     DATA = 0x35
+    BINARY = 0x40
+    """A fragment of a message, in later builds (NEW)"""
 
 
 class FilePacket(Struct, frozen=True):
@@ -74,6 +81,23 @@ class FilePacket(Struct, frozen=True):
         return b"".join((_START, bytes((self.kind,)), head, self.data, check, _END))
 
 
+class Fragment(Struct, frozen=True):
+    """One fragment of a message of later builds ("v2"); numbers on the wire are little-endian."""
+
+    message: int
+    index: int
+    count: int
+    payload: bytes
+    flags: int = 0
+
+    def pack(self) -> bytes:
+        """Return the frame."""
+        inner = _FRAGMENT.pack(self.flags, self.message, self.index, self.count, len(self.payload))
+        body = inner + self.payload
+        kind, size = bytes((Kind.BINARY,)), len(body).to_bytes(2, "little")
+        return b"".join((_START, kind, size, body, _END))
+
+
 def json_frame(payload: bytes, order: ByteOrder) -> bytes:
     """Return the frame of a JSON payload; its size was checked by the caller."""
     return b"".join((_START, bytes((Kind.JSON,)), len(payload).to_bytes(2, order), payload, _END))
@@ -89,15 +113,15 @@ class FrameReader:
         self.skipped = 0
         """Bytes that belonged to no frame, since this was last set to 0."""
 
-    def add(self, data: bytes, now: float) -> list[bytes | FilePacket]:
-        """Return the frames that are complete now: JSON payloads and file packets."""
+    def add(self, data: bytes, now: float) -> list[bytes | FilePacket | Fragment]:
+        """Return the frames that are complete now: JSON payloads, file packets and fragments."""
         late = now - self._heard_at > STALL_S
         if self._buffer and (late or _measure_json(data, self._orders) == len(data)):
             self.skipped += len(self._buffer)
             self._buffer.clear()
         self._heard_at = now
         self._buffer += data
-        found: list[bytes | FilePacket] = []
+        found: list[bytes | FilePacket | Fragment] = []
         while (size := self._next_size()) > 0:
             found.append(_parse(bytes(self._buffer[:size])))
             del self._buffer[:size]
@@ -114,7 +138,7 @@ class FrameReader:
             del buffer[:at]
             if len(buffer) <= len(_START):
                 return 0
-            measure = _measure_json if buffer[2] == Kind.JSON else _measure_file
+            measure = _MEASURES.get(buffer[2], _measure_file)
             if (size := measure(buffer, self._orders)) >= 0:
                 return size
             self.skipped += 1
@@ -155,10 +179,36 @@ def _measure_file(data: bytes | bytearray, _orders: tuple[ByteOrder, ...]) -> in
     return size + FILE_OVERHEAD if good and data[end + 1 : end + 3] == _END else -1
 
 
-def _parse(frame: bytes) -> bytes | FilePacket:
+def _measure_fragment(data: bytes | bytearray, _orders: tuple[ByteOrder, ...]) -> int:
+    """Return the size of the fragment at the beginning; 0: not whole; -1: it is none."""
+    head = _HEAD + _FRAGMENT.size
+    if len(data) < head:
+        return 0
+    _, _, index, count, size = _FRAGMENT.unpack_from(data, _HEAD)
+    whole = int.from_bytes(data[3:_HEAD], "little") == _FRAGMENT.size + size
+    if not whole or size > MAX_FRAGMENT or index >= count:
+        return -1
+    end = head + size
+    if len(data) < end + len(_END):
+        return 0
+    return end + len(_END) if data[end : end + len(_END)] == _END else -1
+
+
+_Measure = Callable[[bytes | bytearray, tuple[ByteOrder, ...]], int]
+_MEASURES: Final[Mapping[int, _Measure]] = {
+    Kind.JSON: _measure_json,
+    Kind.BINARY: _measure_fragment,
+}
+
+
+def _parse(frame: bytes) -> bytes | FilePacket | Fragment:
     kind = Kind(frame[2])
     if kind is Kind.JSON:
         return frame[_HEAD : -len(_END)]
+    if kind is Kind.BINARY:
+        flags, message, at, count, _ = _FRAGMENT.unpack_from(frame, _HEAD)
+        payload = frame[_HEAD + _FRAGMENT.size : -len(_END)]
+        return Fragment(message, at, count, payload, flags)
     _, index, file_size, name, flags = _FILE_HEAD.unpack_from(frame, 3)
     text = name.rstrip(b"\0").decode("ascii", "replace")
     return FilePacket(kind, index, file_size, text, frame[_FILE_DATA_AT:-3], flags)

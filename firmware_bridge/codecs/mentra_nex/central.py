@@ -15,6 +15,7 @@ from firmware_bridge.codecs.mentra_nex.wire import (
     ToGlasses,
     ToPhone,
     encode,
+    motion_fields,
     packets,
     text_message,
 )
@@ -37,6 +38,7 @@ from firmware_bridge.messages import (
     StopMicrophone,
     UpdatePage,
 )
+from firmware_bridge.own_commands import GetMotion, MotionRead
 from firmware_bridge.packets import MIN_PACKET, channel_of, clamp_packet
 from firmware_bridge.protobuf import Message
 from firmware_bridge.whole_page import whole_page
@@ -84,6 +86,7 @@ class MentraNexCodec:
         self._probe_at: float | None = None
         self._learn_by: float | None = None
         self._firmware = ""
+        self._has_motion = False
         self._waiting: deque[tuple[int, float]] = deque(maxlen=MAX_WAITING)
         """Commands whose battery answer is due, and when they were sent."""
         self._page: ShowPage | None = None
@@ -123,6 +126,8 @@ class MentraNexCodec:
     def _message(self, message: Message, now: float) -> None:
         events = self._events.read(message, self._schema)
         self._inbox.extend(map(Incoming, events))
+        if any(isinstance(event, MotionRead) for event in events):
+            self._say(encode({motion_fields(self._schema)[0]: b""}))  # the sensor rests again
         if ToPhone.BATTERY in message:
             self._battery_answered(now)
         if ToPhone.PING in message:
@@ -130,7 +135,7 @@ class MentraNexCodec:
         if ToPhone.VERSION in message:
             self._learn_version(message.message(ToPhone.VERSION))
         if ToPhone.INFO in message:
-            self._firmware = message.message(ToPhone.INFO).text(1)[:64] or self._firmware
+            self._learn_device(message.message(ToPhone.INFO))
         if ToPhone.IMAGE_DONE in message:
             self._picture_answered(message.message(ToPhone.IMAGE_DONE), now)
 
@@ -173,6 +178,10 @@ class MentraNexCodec:
         elif self._schema is Schema.B:
             self._say(encode({ToGlasses.PONG: b""}))
 
+    def _learn_device(self, body: Message) -> None:
+        self._firmware = body.text(1)[:64] or self._firmware
+        self._has_motion = body.message(3).integer(5) != 0
+
     def _learn_version(self, body: Message) -> None:
         commit = body.text(10)[:12]
         version = f"{body.integer(2)}{'-' if commit else ''}{commit}"
@@ -186,7 +195,8 @@ class MentraNexCodec:
             self._say(encode({field: encode({1: gesture, 2: True})}))
         if self._hello is not None:
             (number, _), self._hello = self._hello, None
-            self._answer(number, GlassesInfo(MODEL, self._firmware, "", {}, {}))
+            known = {"imu": True} if self._has_motion else {}
+            self._answer(number, GlassesInfo(MODEL, self._firmware, "", known, {}))
 
     # -------------------------------------------------------------- out
 
@@ -214,6 +224,10 @@ class MentraNexCodec:
                 self._order(number, now, encode({ToGlasses.HEAD_UP_ANGLE: body}))
             case StartMicrophone() | StopMicrophone():
                 self._switch_microphone(number, message, now)
+            case GetMotion() if self._has_motion:
+                switch, ask = motion_fields(self._schema)
+                on = encode({switch: encode({1: True})})
+                self._order(number, now, on, encode({ask: b""}))
             case _:
                 name = type(message).__name__
                 raise CommandRefused("unsupported", f"a Mentra Display has no {name}")

@@ -40,6 +40,12 @@ CONFLICTS: Final = (
         {"no": {}, "yes": {"checked": True}},
     ),
     Conflict(
+        "motion",
+        "the protocol has a motion sensor, the maker's list of abilities has none: what the "
+        "glasses say of themselves counts",
+        {"no": {}, "yes": {"motion": True}},
+    ),
+    Conflict(
         "drawing",
         "drawing waits for a commit, or texts and pictures are drawn at once",
         {"commit": {}, "at-once": {"queued": False}},

@@ -1,5 +1,6 @@
 """Translates what a Mentra Display reports unasked into events."""
 
+import math
 from typing import Final
 
 from firmware_bridge.codecs.mentra_nex.wire import FRAME, MIC_ID, Schema, ToPhone
@@ -11,6 +12,7 @@ from firmware_bridge.messages import (
     Gestured,
     MicrophoneChunk,
 )
+from firmware_bridge.own_commands import MotionRead, Vector
 from firmware_bridge.protobuf import Message
 from firmware_bridge.sides import Side
 
@@ -44,6 +46,9 @@ class EventReader:
         if ToPhone.GESTURE in message:
             gesture = HEAD.get(message.message(ToPhone.GESTURE).integer(1))
             return [] if gesture is None else [Gestured(gesture)]
+        if ToPhone.MOTION in message:
+            body = message.message(ToPhone.MOTION)
+            return [MotionRead(*(_vector(body.message(number)) for number in (1, 2, 3)))]
         return []
 
     def _charge(self, level: int, *, charging: bool) -> list[Event]:
@@ -51,6 +56,13 @@ class EventReader:
             raise RemoteViolation(Violation.BAD_MESSAGE, f"a battery of {level} %")
         was, self._battery = self._battery, BatteryChanged(level, charging)
         return [] if self._battery == was else [self._battery]
+
+
+def _vector(body: Message) -> Vector:
+    x, y, z = (body.decimal(number) for number in (1, 2, 3))
+    if not all(map(math.isfinite, (x, y, z))):
+        raise RemoteViolation(Violation.BAD_MESSAGE, "a motion that is no number")
+    return x, y, z
 
 
 def _press(button: int, event: int, schema: Schema) -> list[Event]:

@@ -24,6 +24,7 @@ from firmware_bridge.codecs.mentra_nex.wire import (
     ToGlasses,
     ToPhone,
     encode,
+    motion_fields,
     read_chunk,
     read_text,
 )
@@ -47,6 +48,7 @@ from firmware_bridge.messages import (
     StopMicrophone,
     TextLine,
 )
+from firmware_bridge.own_commands import GetMotion, MotionRead
 from firmware_bridge.packets import MIN_PACKET, clamp_packet
 from firmware_bridge.protobuf import Message, packed
 
@@ -112,6 +114,9 @@ class MentraNexGlasses:
             ToGlasses.COMMIT: lambda body, _now: self._commit(clear=body.integer(1) != 0),
             ToGlasses.CLEAR: lambda _body, _now: self._clear(),
         }
+        if dialect.motion:
+            asks = motion_fields(dialect.schema)[1]
+            self._takes[asks] = lambda _body, _now: self._move()
 
     def set_max_packet(self, size: int) -> None:
         """Set the size of one notification in bytes."""
@@ -174,7 +179,12 @@ class MentraNexGlasses:
         self._tell({ToPhone.BATTERY: state})
 
     def _say_info(self) -> None:
-        self._tell({ToPhone.INFO: encode({1: self.facts.version, 2: "MentraDisplay"})})
+        features = {3: encode({2: True, 5: True})} if self._dialect.motion else {}
+        about = {1: self.facts.version, 2: "MentraDisplay", **features}
+        self._tell({ToPhone.INFO: encode(about)})
+
+    def _move(self) -> None:
+        self._command(GetMotion())
 
     def _say_version(self, body: Message) -> None:
         self._tell({ToPhone.VERSION: encode({1: body.text(1)[:16], 2: 2})})
@@ -267,6 +277,10 @@ class MentraNexGlasses:
             case BatteryChanged(level, charging):
                 self.facts.battery, self.facts.charging = level, charging
                 self._say_battery()
+            case MotionRead():
+                vectors = (message.acceleration, message.rotation, message.magnetism)
+                parts = (encode(dict(enumerate(each, 1))) for each in vectors)
+                self._tell({ToPhone.MOTION: encode(dict(enumerate(parts, 1)))})
             case MicrophoneChunk(index=at, frames=frames) if {*map(len, frames)} == {FRAME}:
                 second = at % 256 if self._dialect.numbered else MIC_ID
                 self._queue(bytes((SOUND, second)) + b"".join(frames))

@@ -54,10 +54,15 @@ class ToGlasses(IntEnum):
     AUTO_BRIGHTNESS = 38
     COMMIT = 43
     CLEAR = 46
+    MOTION_ON = 55
+    MOTION = 56
     GESTURE = 58
     VERSION = 70
 
 
+OLD_MOTION_ON: Final = 50
+OLD_MOTION: Final = 51
+"""The fields of the motion sensor in schema A; 51 is something else in B."""
 OLD_GESTURE: Final = 53
 """The field of head gestures in schema A."""
 
@@ -71,6 +76,7 @@ class ToPhone(IntEnum):
     HEAD_UP_ANGLE = 14
     PING = 15
     IMAGE_DONE = 30
+    MOTION = 40
     BUTTON = 41
     GESTURE = 42
     VERSION = 70
@@ -98,6 +104,7 @@ class Dialect(Struct, frozen=True):
     numbered: bool = True
     checked: bool = False
     queued: bool = True
+    motion: bool = False
 
 
 STOCK: Final = Dialect()
@@ -129,6 +136,12 @@ def text_message(text: str, schema: Schema) -> bytes:
     first = 3 if schema is Schema.B else 4
     places = dict(enumerate(shape, first))
     return encode({ToGlasses.TEXT: encode({1: text, 2: TEXT_COLOUR, **places})})
+
+
+def motion_fields(schema: Schema) -> tuple[int, int]:
+    """Return the fields that switch the motion sensor and ask it once."""
+    old = schema is Schema.A
+    return (OLD_MOTION_ON, OLD_MOTION) if old else (ToGlasses.MOTION_ON, ToGlasses.MOTION)
 
 
 def read_text(body: Message, schema: Schema) -> tuple[str, int]:

@@ -12,10 +12,13 @@ from firmware_bridge.codecs.omi.wire import (
     BUTTON,
     BUTTON_BYTES,
     HAS_BUTTON,
+    HAS_DIM,
+    HAS_GAIN,
     RELEASED,
     SOUND,
     TAKE_ONE,
     SoundForm,
+    gain_of,
 )
 from firmware_bridge.errors import CommandRefused, RemoteViolation, Violation
 from firmware_bridge.messages import (
@@ -39,6 +42,7 @@ from firmware_bridge.messages import (
     StopMicrophone,
     TakePhoto,
 )
+from firmware_bridge.own_commands import DimLight, SetMicrophoneGain
 from firmware_bridge.packets import (
     MIN_PACKET,
     SUBSCRIBE,
@@ -78,7 +82,6 @@ class OmiCodec:
         """Numbers of pings, and of greetings (True), that wait for the codec id."""
         self._texts = dict.fromkeys(("model", "firmware", "serial"), "")
         self._form: SoundForm | None = None
-        self._has_clock = False
         self._battery: int | None = None
         self._pressed_long = False
         self._stream: int | None = None
@@ -172,12 +175,17 @@ class OmiCodec:
             self._emit(ButtonReleased())
 
     def _feature(self, packet: bytes, _now: float) -> None:
-        if not int.from_bytes(_exactly(packet, 4, "features"), "little") & HAS_BUTTON:
+        """Learn what this firmware was built with. Without features, only what all have is sure."""
+        features = int.from_bytes(_exactly(packet, 4, "features"), "little")
+        if not features & HAS_BUTTON:
             self._known.update(button=False, gestures="")
+        dims = bool(features & HAS_DIM)
+        self._known.update({"light": dims, "light.brightness": dims})
+        self._known["microphone.gain"] = bool(features & HAS_GAIN)
 
     def _tell_time(self, packet: bytes, _now: float) -> None:
         _exactly(packet, 4, "time")
-        self._has_clock = True
+        self._known["clock"] = True
 
     def _learn_codec(self, packet: bytes, _now: float) -> None:
         """Learn the format of the sound; answer who waited for a sign of life."""
@@ -211,8 +219,12 @@ class OmiCodec:
                 self._listen(number, message)
             case StopMicrophone(stream):
                 self._stop_listening(number, stream)
-            case SetClock(seconds) if self._has_clock:
-                self._say("set_clock", seconds.to_bytes(4, "little"), number)
+            case SetClock() if self._known.get("clock") is True:
+                self._say("set_clock", message.utc_s.to_bytes(4, "little"), number)
+            case DimLight(level) if self._known.get("light.brightness") is True:
+                self._say("dim", bytes([level]), number)
+            case SetMicrophoneGain(level) if self._known.get("microphone.gain") is True:
+                self._say("gain", bytes([gain_of(level)]), number)
             case _:
                 raise CommandRefused("unsupported", type(message).__name__)
         self._number = number

@@ -164,7 +164,12 @@ MODELS: Final = (
         Quirk(
             "service-0010",
             "the same characteristics are settings here and the firmware update of OMI Glass: "
-            "glassd writes neither",
+            "glassd writes only settings, and only where the features name them",
+        ),
+        Quirk(
+            "speaker-undescribed",
+            "a speaker is an option of the firmware's build; no source says how its sound is "
+            "packed, and the firmware that is sold plays none: glassd does not use it",
         ),
     ),
     _model(

@@ -22,6 +22,7 @@ from firmware_bridge.codecs.omi.wire import (
     TAKE_ONE,
     Dialect,
     interval,
+    percent_of,
 )
 from firmware_bridge.errors import LocalMisuse, RemoteViolation, Violation
 from firmware_bridge.messages import (
@@ -39,6 +40,7 @@ from firmware_bridge.messages import (
     StopMicrophone,
     TakePhoto,
 )
+from firmware_bridge.own_commands import DimLight, SetMicrophoneGain
 from firmware_bridge.packets import MIN_PACKET, SUBSCRIBE, ChannelPacket, channel_of, clamp_packet
 
 MAX_WAITING: Final = 512
@@ -60,8 +62,8 @@ Setting = Callable[[str, float], None]
 class OmiGlasses:
     """One connection; implements `Codec[bytes]` in the peripheral role.
 
-    `set` takes what a central sets: `interval` (seconds between photos, 0 ends them), `dim` and
-    `gain`. Photos are sent piece by piece, after all else; `handle_timer` lets the next pieces go.
+    `set` takes the `interval` that a central sets: seconds between photos, 0 ends them. Photos are
+    sent piece by piece, after all else; `handle_timer` lets the next pieces go.
     """
 
     def __init__(
@@ -103,7 +105,8 @@ class OmiGlasses:
                 value, most = _one_byte(packet, name), _LIMITS[name]
                 if value > most:
                     raise RemoteViolation(Violation.BAD_MESSAGE, f"{name} {value}; at most {most}")
-                self._set(name, value)
+                dims = name == "dim"
+                self._take(DimLight(value) if dims else SetMicrophoneGain(percent_of(value)))
             case other:
                 raise RemoteViolation(Violation.BAD_MESSAGE, f"a packet to channel {other!r}")
 

@@ -57,10 +57,22 @@ PRESSED: Final = 4
 RELEASED: Final = 5
 
 HAS_BUTTON: Final = 1 << 2
-FEATURES: Final = HAS_BUTTON | 1 << 3 | 1 << 7 | 1 << 8
+HAS_DIM: Final = 1 << 7
+HAS_GAIN: Final = 1 << 8
+FEATURES: Final = HAS_BUTTON | 1 << 3 | HAS_DIM | HAS_GAIN
 """What a simulated Omi says: button, battery, LED dimming, microphone gain."""
 MAX_DIM: Final = 100
 MAX_GAIN: Final = 8
+
+
+def gain_of(percent: int) -> int:
+    """Return the step of the microphone's gain that is nearest to so many percent."""
+    return (percent * MAX_GAIN + 50) // 100
+
+
+def percent_of(gain: int) -> int:
+    """Return a step of the microphone's gain in percent."""
+    return round(gain * 100 / MAX_GAIN)
 
 
 class Dialect(Struct, frozen=True):
@@ -70,7 +82,7 @@ class Dialect(Struct, frozen=True):
     `numbers_frames`: all pieces of a frame have its number. `overlong`: pieces are three bytes
     longer than fit. `narrow`: samples of codec 1 have 8 bits. `fixed_interval_s`: photos come so
     often, whatever interval is asked for. `repeats`: photos are taken before anybody asks for one.
-    `says_long`: a long press is reported. `has_button`: the features say so.
+    `says_long`: a long press is reported. `features`: the mask of what it was built with.
     """
 
     codec: int
@@ -83,7 +95,7 @@ class Dialect(Struct, frozen=True):
     fixed_interval_s: float | None = None
     repeats: bool = False
     says_long: bool = False
-    has_button: bool = True
+    features: int = FEATURES
 
 
 def interval(value: int, dialect: Dialect) -> float | None:

@@ -18,6 +18,7 @@ from firmware_bridge.messages import (
     AudioChunk,
     AudioFormat,
     CapabilitiesChanged,
+    Command,
     Done,
     EndAudio,
     Event,
@@ -25,6 +26,7 @@ from firmware_bridge.messages import (
     HidingChanged,
     MicrophoneChunk,
     PhotoTaken,
+    Reply,
     StartAudio,
     StartMicrophone,
     StopMicrophone,
@@ -33,6 +35,21 @@ from firmware_bridge.messages import (
     WornChanged,
 )
 from firmware_bridge.models import Model
+from firmware_bridge.own_commands import (
+    BlinkLight,
+    ForgetWifi,
+    GalleryChanged,
+    GetGallery,
+    GetWifi,
+    JoinWifi,
+    KeepPictures,
+    LeaveWifi,
+    ScanWifi,
+    SwitchLightOff,
+    WifiChanged,
+    WifiFound,
+    WifiNetwork,
+)
 from firmware_bridge.packets import channel_of
 from firmware_bridge.sides import Side
 from firmware_bridge.sim.gatt import GattIdentity, by_name
@@ -43,6 +60,11 @@ from firmware_bridge.sim.peripheral import PHOTO_SIZES, PeripheralLink, Peripher
 from firmware_bridge.sim.sound import SpeakerError
 from firmware_bridge.sim.time import Pace
 
+NETWORKS: Final = {"Workshop": ("correct horse", -48), "Café": ("", -71)}
+"""Wi-Fi networks that simulated glasses hear: name → password ("": open), strength in dBm."""
+JOIN_S: Final = 3.0
+"""Seconds until the glasses say how joining a network ended (DOC)."""
+ADDRESS: Final = "192.168.4.20"
 PHOTO_S: Final = 3.0
 """Seconds to take and code a photo; 12 s were logged for a good one in AVIF."""
 _SILENT: Final = (Transcript, CapabilitiesChanged, WornChanged, HidingChanged)
@@ -92,12 +114,64 @@ class LiveSession(PeripheralSession):
     ) -> None:
         super().__init__(glasses, link, codec)
         self._live = codec
+        self._facts = codec.facts
         self._variant = variant
         self._decoder: lc3.Decoder | None = None
 
     def tell(self, event: Event) -> bool:
         """Queue an event, if these glasses report such."""
         return not isinstance(event, _SILENT) and super().tell(event)
+
+    # -------------------------------------------------------------- Wi-Fi, light, gallery
+
+    def _other(self, command: Command | Event | Reply) -> Reply:
+        match command:
+            case GetWifi():
+                self.tell(self._wifi())
+            case ScanWifi():
+                found = [WifiNetwork(ssid, dbm, not key) for ssid, (key, dbm) in NETWORKS.items()]
+                self.tell(WifiFound(tuple(found[:1]), False))
+                self.tell(WifiFound(tuple(found[1:]), True))
+            case JoinWifi():
+                self._spawn(self._join(command))
+            case LeaveWifi():
+                self._leave()
+            case ForgetWifi(ssid):
+                if ssid == self._facts.ssid:
+                    self._leave()
+            case GetGallery():
+                self.tell(GalleryChanged(self._facts.photos, self._facts.videos, 4096))
+            case KeepPictures(on):
+                self._glasses.tell({"event": "setting", "keep_pictures": on})
+            case BlinkLight(color, times=times, level=level):
+                light = {"color": color.value, "times": times, "level": level}
+                self._glasses.tell({"event": "light", **light})
+            case SwitchLightOff():
+                self._glasses.tell({"event": "light", "color": None})
+            case _:
+                return super()._other(command)
+        return Done()
+
+    def _wifi(self) -> WifiChanged:
+        ssid = self._facts.ssid
+        return WifiChanged(bool(ssid), ssid, ADDRESS if ssid else "")
+
+    async def _join(self, command: JoinWifi) -> None:
+        """Join a network that is there, with its password; else stay where they are."""
+        await self._glasses.time.rest(JOIN_S)
+        if command.ssid in NETWORKS and NETWORKS[command.ssid][0] == command.password:
+            self._facts.ssid = command.ssid
+        elif self._facts.ssid != command.ssid:
+            self._facts.ssid = ""
+        self._report_wifi()
+
+    def _leave(self) -> None:
+        self._facts.ssid = ""
+        self._report_wifi()
+
+    def _report_wifi(self) -> None:
+        self.tell(self._wifi())
+        self._glasses.tell({"event": "wifi", "ssid": self._facts.ssid})
 
     # -------------------------------------------------------------- camera
 

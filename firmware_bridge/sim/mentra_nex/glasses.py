@@ -25,6 +25,7 @@ from firmware_bridge.messages import (
     WornChanged,
 )
 from firmware_bridge.models import Model
+from firmware_bridge.own_commands import GetMotion, MotionRead
 from firmware_bridge.sides import Side
 from firmware_bridge.sim.gatt import GattIdentity, by_name
 from firmware_bridge.sim.glasses import MockGlasses
@@ -69,6 +70,10 @@ async def _serve(
         glasses.end()
 
 
+STILL: Final = MotionRead((0.0, 0.0, 9.8125), (0.0, 0.0, 0.0), (20.0, 0.0, -40.0))
+"""What the motion sensor of simulated glasses reads: they lie on a table."""
+
+
 class NexSession(PeripheralSession):
     """One central's connection."""
 
@@ -86,6 +91,9 @@ class NexSession(PeripheralSession):
                 return self._set(brightness=level)
             case SetHeadUpAngle(degrees):
                 return self._set(head_up_angle=degrees)
+            case GetMotion():
+                self.tell(STILL)
+                return Done()
         return super()._other(command)
 
     def _set(self, **settings: Any) -> Reply:

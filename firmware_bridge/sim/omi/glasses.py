@@ -13,7 +13,7 @@ from msgspec import Struct
 from firmware_bridge.codecs.omi.model import BATTERY, INFORMATION
 from firmware_bridge.codecs.omi.peripheral import DIALECTS, OmiGlasses
 from firmware_bridge.codecs.omi.photo import OLD_TURN
-from firmware_bridge.codecs.omi.wire import FEATURES, HAS_BUTTON, MAX_GAIN, STREAM, Dialect
+from firmware_bridge.codecs.omi.wire import MAX_GAIN, STREAM, Dialect, gain_of
 from firmware_bridge.deadlines import timeout
 from firmware_bridge.messages import (
     BatteryChanged,
@@ -35,6 +35,7 @@ from firmware_bridge.messages import (
     WornChanged,
 )
 from firmware_bridge.models import Model
+from firmware_bridge.own_commands import DimLight, SetMicrophoneGain
 from firmware_bridge.sides import Side
 from firmware_bridge.sim.gatt import GattIdentity
 from firmware_bridge.sim.glasses import MockGlasses
@@ -116,14 +117,13 @@ def _identity(model: Model, _side: Side | None) -> GattIdentity:
 def _read(made: Dialect, glasses: MockGlasses, _side: Side | None, channel: str) -> bytes:
     key, settings = glasses.model.key, glasses.settings
     old = not made.oriented and DIALECTS[key].oriented
-    features = FEATURES if made.has_button else FEATURES & ~HAS_BUTTON
     values = {
         "battery": bytes([glasses.battery]),
         "codec": bytes([made.codec]),
         "model": glasses.model.title.encode(),
         "firmware": (OLD_FIRMWARE if old else BUILDS[key].firmware).encode(),
         "serial": f"SIM-{key.upper()}-0001".encode(),
-        "features": features.to_bytes(4, "little"),
+        "features": made.features.to_bytes(4, "little"),
         "dim": bytes([settings.get("dim", 0)]),
         "gain": bytes([settings.get("gain", MAX_GAIN)]),
         "clock": settings.get("clock", 0).to_bytes(4, "little"),
@@ -197,10 +197,15 @@ class OmiSession(PeripheralSession):
 
     def _other(self, command: Command | Event | Reply) -> Reply:
         match command:
-            case SetClock(seconds):
-                self._set("clock", seconds)
-                return Done()
-        return super()._other(command)
+            case SetClock():
+                self._set("clock", command.utc_s)
+            case DimLight(level):
+                self._set("dim", level)
+            case SetMicrophoneGain(level):
+                self._set("gain", gain_of(level))
+            case _:
+                return super()._other(command)
+        return Done()
 
     # -------------------------------------------------------------- camera
 

@@ -8,6 +8,7 @@ from hypothesis import given, settings, strategies as st
 from firmware_bridge.catalog import find, recognise
 from firmware_bridge.codecs.mentra_nex import picture
 from firmware_bridge.codecs.mentra_nex.conflicts import CONFLICTS
+from firmware_bridge.codecs.mentra_nex.peripheral import MentraNexGlasses
 from firmware_bridge.codecs.mentra_nex.text import lay_out, plain
 from firmware_bridge.codecs.mentra_nex.wire import (
     Dialect,
@@ -41,6 +42,7 @@ from firmware_bridge.messages import (
     UpdatePage,
 )
 from firmware_bridge.models import Advertisement
+from firmware_bridge.own_commands import GetMotion, MotionRead
 from firmware_bridge.sides import Side
 from tests.codecs.mentra_nex.nex_pair import Pair, drain
 
@@ -433,3 +435,47 @@ def test_every_real_packet_cut_or_changed_is_survived(pair):
                     drain(codec)
     pair.run(for_s=60.0)
     assert pair.ask(Ping()) == Done()
+
+
+# ------------------------------------------------------------------ motion
+
+STILL = MotionRead((0.0, 0.0, 9.8125), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
+STILL_WIRE = "02 c2 02 0b 0a 05 1d 00 00 1d 41 12 00 1a 00"
+
+
+@pytest.mark.parametrize(
+    ("schema", "switch", "ask"), [(Schema.B, "ba 03", "c2 03"), (Schema.A, "92 03", "9a 03")]
+)
+def test_the_motion_sensor_is_switched_on_asked_once_and_rests_again(schema, switch, ask):
+    pair = Pair(dialect=Dialect(schema=schema, motion=True))
+    assert pair.greet().capabilities == {"imu": True}
+    assert pair.ask(GetMotion()) == Done()
+    wire = [f"02 {switch} 02 08 01", f"02 {ask} 00", "02 5a 00"]
+    assert pair.said == [bytes.fromhex(each) for each in wire]
+    assert pair.done == [GetMotion()]
+    pair.said.clear()
+    pair.glasses.send(STILL, pair.now)
+    pair.run()
+    assert [each.message for each in pair.heard if each.re is None] == [STILL]
+    assert pair.said == [bytes.fromhex(f"02 {switch} 00")]
+
+
+def test_a_reading_is_as_published_in_both_directions():
+    glasses = MentraNexGlasses(max_packet=100)
+    glasses.send(STILL, 0.0)
+    assert glasses.packets_to_send(0.0) == [bytes.fromhex(STILL_WIRE)]
+    pair = Pair()
+    pair.central.receive_packet(bytes.fromhex(STILL_WIRE), pair.now)
+    assert [each.message for each in drain(pair.central)] == [STILL]
+
+
+def test_glasses_that_do_not_say_that_they_have_a_sensor_are_not_asked(pair):
+    with pytest.raises(CommandRefused, match="no GetMotion"):
+        pair.ask(GetMotion())
+
+
+@pytest.mark.parametrize("bits", ["00 00 80 7f", "00 00 c0 7f"], ids=["infinite", "no number"])
+def test_a_motion_that_is_no_number_is_a_violation(pair, bits):
+    wire = STILL_WIRE.replace("00 00 1d 41", bits)
+    with pytest.raises(RemoteViolation, match="no number"):
+        pair.central.receive_packet(bytes.fromhex(wire), pair.now)

@@ -7,8 +7,8 @@ from msgspec.structs import replace
 
 from firmware_bridge.catalog import CATALOG, find
 from firmware_bridge.codecs.omi.peripheral import DIALECTS
-from firmware_bridge.codecs.omi.wire import interval
-from firmware_bridge.errors import CommandRefused, LocalMisuse
+from firmware_bridge.codecs.omi.wire import gain_of, interval, percent_of
+from firmware_bridge.errors import CommandRefused, LocalMisuse, RemoteViolation
 from firmware_bridge.messages import (
     AudioFormat,
     BatteryChanged,
@@ -30,6 +30,7 @@ from firmware_bridge.messages import (
     WornChanged,
 )
 from firmware_bridge.models import Advertisement
+from firmware_bridge.own_commands import DimLight, SetMicrophoneGain
 from firmware_bridge.packets import ChannelPacket
 from tests.codecs.omi.pair import Pair
 
@@ -385,6 +386,86 @@ def test_the_clock_is_set_where_there_is_one():
     assert pair.ask(SetClock(0x01020304)) == Done()
     assert pair.said == [("set_clock", b"\x04\x03\x02\x01")]
     assert pair.taken == [SetClock(0x01020304)]
+
+
+def test_the_clock_is_kept_in_utc():
+    pair = Pair("omi")
+    pair.tell("clock", bytes(4))
+    pair.ask(SetClock(1_800_003_600, offset_s=3600))
+    assert pair.said == [("set_clock", (1_800_000_000).to_bytes(4, "little"))]
+    assert pair.greet().capabilities["clock"] is True
+
+
+@pytest.mark.parametrize(
+    ("bits", "dims", "gain"),
+    [
+        (b"\x80\x01\0\0", True, True),
+        (b"\x80\0\0\0", True, False),
+        (b"\0\x01\0\0", False, True),
+        (b"\x7f\xfe\xff\xff", False, False),
+    ],
+)
+def test_the_features_say_whether_light_and_microphone_can_be_set(bits, dims, gain):
+    pair = Pair("omi")
+    pair.tell("features", bits)
+    known = pair.greet().capabilities
+    assert (known["light"], known["light.brightness"], known["microphone.gain"]) == (
+        dims,
+        dims,
+        gain,
+    )
+    for command, there in ((DimLight(1), dims), (SetMicrophoneGain(1), gain)):
+        if there:
+            assert pair.ask(command) == Done()
+        else:
+            with pytest.raises(CommandRefused, match="unsupported"):
+                pair.central.send(command, 0.0)
+
+
+def test_an_omi_without_features_is_not_written_to():
+    pair = Pair("omi")
+    assert pair.greet().capabilities["light"] is False
+    with pytest.raises(CommandRefused):
+        pair.central.send(DimLight(50), 0.0)
+
+
+@pytest.mark.parametrize(
+    ("command", "packet"),
+    [
+        (DimLight(0), ("dim", b"\x00")),
+        (DimLight(100), ("dim", b"\x64")),
+        (SetMicrophoneGain(0), ("gain", b"\x00")),
+        (SetMicrophoneGain(50), ("gain", b"\x04")),
+        (SetMicrophoneGain(100), ("gain", b"\x08")),
+    ],
+)
+def test_light_and_gain_are_one_byte_each(command, packet):
+    pair = Pair("omi")
+    pair.tell("features", b"\xff" * 4)
+    assert pair.ask(command) == Done()
+    assert pair.said == [packet]
+    assert pair.taken == [command]
+
+
+@pytest.mark.parametrize("step", range(9))
+def test_each_step_of_the_gain_is_the_step_of_its_percent(step):
+    assert gain_of(percent_of(step)) == step
+
+
+@pytest.mark.parametrize(
+    ("channel", "value"), [("dim", 101), ("gain", 9), ("dim", None), ("gain", None)]
+)
+def test_glasses_refuse_a_light_or_a_gain_beyond_the_most(channel, value):
+    packet = b"" if value is None else bytes([value])
+    with pytest.raises(RemoteViolation):
+        Pair("omi").glasses.receive_packet(ChannelPacket(packet, channel), 0.0)
+
+
+@pytest.mark.parametrize("level", [-1, 101])
+@pytest.mark.parametrize("command", [DimLight, SetMicrophoneGain])
+def test_a_percentage_outside_the_whole_is_no_command(command, level):
+    with pytest.raises(ValueError, match="outside 0…100"):
+        command(level)
 
 
 @pytest.mark.parametrize(

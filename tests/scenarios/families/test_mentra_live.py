@@ -1,5 +1,6 @@
-"""Story: what a Mentra Live has of its own: photos over a bad link."""
+"""Story: what a Mentra Live has of its own: photos over a bad link, and its Wi-Fi."""
 
+import logging
 from io import BytesIO
 
 import pytest
@@ -7,6 +8,7 @@ from PIL import Image
 
 from firmware_bridge.messages import Gesture, PhotoSize, PhotoTaken, TakePhoto
 from tests.scenarios.world import until, world
+from tools_cache.api.tool import CallOrigin
 
 MODEL = "sim:mentra_live"
 
@@ -29,3 +31,49 @@ async def test_photos_come_whole_over_a_bad_link(tmp_path):
         place.mark()
         place.wearer_does(Gesture.BUTTON)
         await place.heard("glasses.event")
+
+
+def files_with(folder, words):
+    """Return the files below a folder that have these words anywhere."""
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    assert len(files) > 3
+    return [str(path.relative_to(folder)) for path in files if words.encode() in path.read_bytes()]
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_a_network_is_joined_after_a_yes_and_its_password_is_nowhere(tmp_path, caplog):
+    for name in ("edge", "firmware_bridge", "tools_cache"):
+        caplog.set_level(logging.DEBUG, logger=name)
+    secret = "correct horse"
+    glasses, audit = {"model": "mentra_live"}, {"args": True}
+    async with world(tmp_path, MODEL, glasses=glasses, audit=audit) as place:
+        await place.switch_glasses_on(mtu=512, speed=20.0)
+        await place.start_daemon()
+        await place.ready()
+        listed = await place.call("glasses:wifi", {"scan": True})
+        assert listed.data["connected"] is False
+        assert [each["ssid"] for each in listed.data["networks"]] == ["Workshop", "Café"]
+
+        join = {"ssid": "Workshop", "password": secret}
+        place.start_call("glasses:join_wifi", join, origin=CallOrigin.MCP)
+        asking = place.daemon.stage._prompter
+        await until(lambda: asking.active, "the question")
+        (question,) = place.daemon.calls.questions()
+        assert question["args"] == {"ssid": "Workshop", "password": "***"}
+        running = await place.daemon.store.get(question["call_id"])
+        assert running["request"]["args"] == question["args"]
+        await place.answer_question(Gesture.BUTTON)
+        joined = await place.answer()
+        assert joined.ok, joined.error
+        assert joined.data["text"] == "Wi-Fi: Workshop"
+        assert (await place.call("glasses:wifi")).data["ssid"] == "Workshop"
+
+        stored = await place.daemon.store.get(question["call_id"])
+        assert stored["request"]["args"] == {"ssid": "Workshop", "password": "***"}
+        left = await place.call("glasses:light", {"color": "green", "times": 2})
+        assert left.ok, left.error
+        gallery = await place.call("glasses:gallery", {"keep": True})
+        assert (gallery.data["photos"], gallery.data["videos"]) == (3, 1)
+    assert files_with(tmp_path, "Workshop"), "the call is on disk, and in the audit log"
+    assert files_with(tmp_path, secret) == []
+    assert secret not in caplog.text

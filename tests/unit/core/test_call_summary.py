@@ -486,3 +486,20 @@ def test_a_mark_of_another_script_cannot_hide_in_a_word(mark):
 @pytest.mark.parametrize("word", ["Zoe\u0308", "नमस्ते", "สวัสดี", "שָׁלוֹם", "مُحَمَّد", "ខ្មែរ", "မြန်မာ"])
 def test_marks_of_a_words_own_script_are_shown_as_they_are(word):
     assert text(word).translate(ISOLATES) == word
+
+
+PASSWORD = {"type": "object", "properties": {"password": {"type": "string", "writeOnly": True}}}
+
+
+@pytest.mark.parametrize("made", [tool("glasses:join_wifi", Source.GLASSES), tool(own=True)])
+def test_a_secret_is_in_no_question(made):
+    made = replace(made, input_schema=PASSWORD)
+    args = {"password": "hunter22"}
+    assert "password: ***" in lines(made, args)
+    assert "hunter22" not in "".join((*lines(made, args), *understood(made, args)))
+
+
+@pytest.mark.parametrize("source", [Source.CLOUD, Source.UPSTREAM])
+def test_the_tool_of_somebody_else_hides_nothing(source):
+    made = tool(source=source, schema=PASSWORD)
+    assert "password: 500 euros" in lines(made, {"password": "500 euros"})

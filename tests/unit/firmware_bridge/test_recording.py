@@ -28,6 +28,15 @@ from firmware_bridge.messages import (
     TakePhoto,
     TextLine,
 )
+from firmware_bridge.own_commands import (
+    BlinkLight,
+    LightColor,
+    MotionRead,
+    SetDisplayPosition,
+    WifiChanged,
+    WifiFound,
+    WifiNetwork,
+)
 from firmware_bridge.packets import ChannelPacket
 from firmware_bridge.recording.files import MAX_BYTES, read, write
 from firmware_bridge.recording.lines import Line, from_tree, line_of, to_tree
@@ -342,3 +351,17 @@ def test_every_message_is_written_and_read_again():
 def test_a_message_that_there_is_not_is_refused(tree, says):
     with pytest.raises(ValueError, match=says):
         from_tree(tree)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        WifiFound((WifiNetwork("Home", -50, False), WifiNetwork("Open")), True),
+        WifiChanged(True, "Home"),
+        MotionRead((0.0, 1.0, 2.5), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0)),
+        SetDisplayPosition(3, 4),
+        BlinkLight(LightColor.RED, level=5),
+    ],
+)
+def test_what_only_some_glasses_have_is_recorded_too(message):
+    assert from_tree(msgspec.json.decode(msgspec.json.encode(to_tree(message)))) == message

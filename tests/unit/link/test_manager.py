@@ -31,7 +31,9 @@ from firmware_bridge.messages import (
     Gesture,
     Hiding,
     HidingChanged,
+    Ping,
     SetBrightness,
+    SetClock,
     SetSilentMode,
     ShowPage,
     SideChanged,
@@ -130,7 +132,7 @@ class MemoryFinder:
 
 
 class Story:
-    def __init__(self, folder, failures=(), notes=None, configured=None, clock=None):
+    def __init__(self, folder, failures=(), notes=None, configured=None, clock=None, **more):
         self.finder = MemoryFinder(folder, failures)
         self.bus = Bus()
         self.notes = notes or MemoryNotes()
@@ -143,6 +145,7 @@ class Story:
             clock=clock,
             backoff=Backoff(lambda: 1.0, first_s=0.5, most_s=4.0),
             rest=self._rest,
+            **more,
         )
 
     async def _rest(self, seconds):
@@ -180,6 +183,43 @@ async def test_glasses_become_ready_with_merged_capabilities_of_known_origin(tmp
         assert report["display.lines"]["value"] == 4
         assert report["display.lines"]["origin"] == "configured"
         assert report["display.width"]["origin"] == "firmware"
+
+
+@pytest.mark.parametrize("has", [True, False])
+async def test_glasses_with_a_clock_get_the_wearers_time_at_each_connection(tmp_path, has):
+    times = iter((SetClock(1_800_000_000), SetClock(1_800_000_050), None))
+    story, sent = Story(tmp_path, wearer_clock=lambda: next(times)), []
+    story.finder.glasses.capabilities["clock"] = has
+
+    def codec(max_packet):
+        made = MODEL.codec(max_packet)
+        send = made.send
+
+        def note(message, now, **more):
+            if isinstance(message, SetClock):
+                sent.append(message)
+                message = Ping()  # this profile has no clock; any command is answered
+            return send(message, now, **more)
+
+        made.send = note
+        return made
+
+    async def seek():
+        return replace(MODEL, codec=codec)
+
+    story.finder.seek = seek
+    async with story.running():
+        for _ in range(3):
+            await story.until("glasses.ready")
+            await story.finder.walk_away()
+    assert sent == ([SetClock(1_800_000_000), SetClock(1_800_000_050)] if has else [])
+
+
+async def test_glasses_that_refuse_the_time_become_ready_all_the_same(tmp_path):
+    story = Story(tmp_path, wearer_clock=lambda: SetClock(1))
+    story.finder.glasses.capabilities["clock"] = True
+    async with story.running():
+        await story.until("glasses.ready")
 
 
 async def test_the_greeting_may_take_as_long_as_the_model_says(tmp_path):

@@ -6,7 +6,9 @@ import pytest
 
 from edge.ports import TapTaken
 from firmware_bridge.driver import Passing
+from firmware_bridge.errors import CommandRefused
 from firmware_bridge.messages import GlassesInfo, Hello
+from firmware_bridge.own_commands import JoinWifi
 from tests.unit.link.test_manager import PAGE, Story
 
 
@@ -58,3 +60,18 @@ async def test_only_one_records_at_a_time(tmp_path):
                     pass
         async with story.manager.tapped(Shown(), reconnect=False):
             pass
+
+
+async def test_a_secret_is_not_sent_while_packets_are_recorded(tmp_path):
+    async with Story(tmp_path).running() as story:
+        await story.until("glasses.ready")
+        shown = Shown()
+        async with story.manager.tapped(shown, reconnect=False):
+            with pytest.raises(CommandRefused, match="packets are recorded"):
+                await story.manager.request(JoinWifi("Home", "hunter22"))
+        assert len(story.finder.ends) == 1
+        with pytest.raises(CommandRefused, match="unsupported"):
+            await story.manager.request(JoinWifi("Home", "hunter22"))
+        async with story.manager.tapped(shown, reconnect=False):
+            assert shown.of(Passing.CONNECTED) or await story.until("glasses.ready")
+        assert len(story.finder.ends) == 2, "a repetition of it is not recorded either"

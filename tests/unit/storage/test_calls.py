@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from edge.core.call_state import UnlistedStep
-from edge.storage.calls import Unfinished, UnknownCall
+from edge.storage.calls import PICTURES, Unfinished, UnknownCall
 from edge.storage.sqlite.database import StoreFull
 from edge.storage.steps import MAX_NOTE, MAX_STEPS, ROW_BYTES
 from tests.unit.storage.support import WALL, Hands, a_call, call_store, open_db
@@ -373,3 +373,81 @@ async def test_the_size_of_a_call_counts_each_step(db, hands):
     before = await db.read(size)
     await calls.advance("c1", "RUNNING")
     assert (before, await db.read(size)) == (ROW_BYTES, 2 * ROW_BYTES)
+
+
+SECRET_CALL = {"args": {"ssid": "Home", "password": "hunter22"}}
+KEPT = {"ssid": "Home", "password": "***"}
+
+
+async def test_a_secret_argument_stays_only_until_the_call_has_run(calls, tmp_path):
+    call = a_call(**SECRET_CALL)
+    await calls.admit(call, "glasses", secret=("password",))
+    assert (await calls.get(call.call_id))["request"]["args"] == KEPT, "nobody reads it"
+    (open_call,) = await calls.unfinished()
+    assert open_call.call.args == call.args, "it runs after a restart, too"
+    await calls.advance(call.call_id, "RUNNING")
+    assert await calls.finish(call.call_id, "ANSWERED", DONE)
+    assert (await calls.get(call.call_id))["request"]["args"] == KEPT
+    assert "hidden" not in (await calls.get(call.call_id))["request"]
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert any(b"***" in path.read_bytes() for path in files)
+    assert not any(b"hunter22" in path.read_bytes() for path in files)
+
+
+async def test_a_secret_argument_of_a_call_stored_with_its_answer_is_never_on_disk(
+    calls, db, tmp_path
+):
+    call = a_call(**SECRET_CALL)
+    failed = []
+    await calls.admit_behind(call, "glasses", keys=(), failed=failed.append, secret=("password",))
+    await calls.finish_behind(call.call_id, "ANSWERED", DONE, delivery=None, failed=failed.append)
+    assert (await calls.get(call.call_id))["request"]["args"] == KEPT
+    assert failed == []
+    await db.close()
+    files = [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert any(b"Home" in path.read_bytes() for path in files)
+    assert not any(b"hunter22" in path.read_bytes() for path in files)
+
+
+def photo_answer(at):
+    picture = {"type": "image", "data": f"{at}" * 400, "mimeType": "image/jpeg"}
+    said = {"type": "text", "text": "A photo was taken"}
+    return ToolResponse(data={"bytes": 300}, meta={"content": [said, picture]})
+
+
+async def test_only_the_newest_answers_keep_their_pictures(calls, db):
+    made = [a_call(idempotency_key=f"k{at}") for at in range(PICTURES + 2)]
+    for at, call in enumerate(made):
+        await calls.admit(call, "glasses", keys=(f"key:k{at}",))
+        await calls.advance(call.call_id, "RUNNING")
+        await calls.finish(call.call_id, "ANSWERED", photo_answer(at))
+    gone = {"type": "text", "text": "The picture is not kept any longer"}
+    for at, call in enumerate(made):
+        again = (await calls.known(call, keys=(f"key:k{at}",))).response
+        expected = photo_answer(at)
+        assert again.ok
+        assert again.data == expected.data
+        assert again.meta["content"][0] == expected.meta["content"][0]
+        kept = at >= 2
+        assert again.meta["content"][1] == (expected.meta["content"][1] if kept else gone)
+    first, last = [
+        await db.read(
+            lambda c, n=n: c.execute(
+                "SELECT size FROM calls WHERE call_id = ?", (made[n].call_id,)
+            ).fetchone()["size"]
+        )
+        for n in (0, -1)
+    ]
+    assert last - first > 300, "what is counted is what is there"
+
+
+async def test_an_answer_that_only_speaks_of_a_picture_stays(calls):
+    words = ToolResponse(data={"text": '"type":"image" and {"type":"image"}'})
+    first = a_call()
+    await calls.admit(first, "local")
+    await calls.finish(first.call_id, "ANSWERED", words)
+    for at in range(PICTURES + 1):
+        call = a_call()
+        await calls.admit(call, "local")
+        await calls.finish(call.call_id, "ANSWERED", photo_answer(at))
+    assert (await calls.known(first)).response == words

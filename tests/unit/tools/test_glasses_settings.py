@@ -20,16 +20,35 @@ from firmware_bridge.messages import (
     Done,
     ExitToDashboard,
     SetBrightness,
+    SetClock,
     SetSilentMode,
     ShowNotification,
 )
-from firmware_bridge.own_commands import ClearNotification, SetDisplayPosition
+from firmware_bridge.own_commands import (
+    CalendarEntry,
+    ClearNotification,
+    DashboardLayout,
+    DashboardPane,
+    DimLight,
+    SetCalendar,
+    SetDashboard,
+    SetDisplayPosition,
+    SetMicrophoneGain,
+    SetNote,
+    SetWeather,
+    Sky,
+)
 from tools_cache.api.tool import ErrorCode, ToolFailure
 
 CLOCK = Clock(wall=lambda: 1_795_257_000.9)
 G1 = Capabilities.of(
     "even_g1", catalog.find("even_g1").capabilities, origin=Origin.CATALOGUE, now=0.0
 )
+LIT = dict.fromkeys(
+    ("light", "light.brightness", "light.blink", "microphone", "microphone.gain"), True
+) | {"camera": True, "camera.gallery": True}
+ALL = G1.merged(Capabilities.of("", LIT, origin=Origin.FIRMWARE, now=0.0))
+NOON = 1_800_000_000
 NOTE = {"title": "Door", "text": "Somebody is there", "app": "Doorbell"}
 
 
@@ -71,10 +90,12 @@ def amenities(glasses, volumes=None, **more):
         ("position", {"height": 0, "depth": 9}, SetDisplayPosition(0, 9)),
         ("unnotify", {}, ClearNotification()),
         ("dashboard", {}, ExitToDashboard()),
+        ("light", {"level": 20}, DimLight(20)),
+        ("gain", {"level": 75}, SetMicrophoneGain(75)),
     ],
 )
 async def test_each_deed_is_one_command(deed, details, command):
-    glasses = Glasses()
+    glasses = Glasses(ALL)
     await amenities(glasses)(deed, details)
     assert glasses.told == [command]
 
@@ -165,6 +186,10 @@ async def test_what_the_glasses_answer_becomes_a_readable_error(fault, code, uns
         ("silent", "These glasses know no silent mode"),
         ("notify", "These glasses know no notifications of their own"),
         ("dashboard", "These glasses have no dashboard of their own"),
+        ("light", "These glasses have no light that can be dimmed"),
+        ("gain", "These glasses do not let the gain of their microphone be set"),
+        ("blink", "These glasses have no light that can be switched"),
+        ("keep_pictures", "These glasses do not keep pictures of their own"),
     ],
 )
 async def test_glasses_that_lack_it_are_not_even_asked(deed, said):
@@ -226,4 +251,69 @@ async def test_a_place_of_the_picture_outside_the_lens_is_refused_before_it_is_s
     with pytest.raises(ToolFailure, match="outside") as failed:
         await amenities(glasses)("position", {"height": height, "depth": depth})
     assert failed.value.error.code is ErrorCode.INVALID_ARGUMENTS
+    assert glasses.told == []
+
+
+# ------------------------------------------------------------------ dashboard
+
+ENTRIES = [{"title": "**Dentist**", "time": "14:30", "place": "Main St 4"}, {"title": "Lunch"}]
+
+
+@pytest.mark.parametrize(
+    ("deed", "details", "command"),
+    [
+        ("layout", {"layout": "dual"}, SetDashboard(DashboardLayout.DUAL)),
+        (
+            "layout",
+            {"layout": "full", "pane": "calendar"},
+            SetDashboard(DashboardLayout.FULL, DashboardPane.CALENDAR),
+        ),
+        ("weather", {"sky": "rain", "celsius": -3}, SetWeather(NOON, Sky.RAIN, -3, True)),
+        (
+            "weather",
+            {"sky": "sunny", "celsius": 30, "fahrenheit": True},
+            SetWeather(NOON, Sky.SUNNY, 30, True, True),
+        ),
+        (
+            "calendar",
+            {"entries": ENTRIES},
+            SetCalendar((CalendarEntry("Dentist", "14:30", "Main St 4"), CalendarEntry("Lunch"))),
+        ),
+        ("calendar", {"entries": []}, SetCalendar()),
+        ("note", {"slot": 2, "title": "List", "text": "**Bread**"}, SetNote(2, "List", "Bread")),
+        ("note", {"slot": 4}, SetNote(4)),
+    ],
+)
+async def test_each_part_of_a_dashboard_is_one_command_in_plain_words(deed, details, command):
+    glasses, writer = Glasses(), Writer(now=datetime(2026, 11, 23, tzinfo=UTC))
+    clock = SetClock(NOON, twelve_hour=True)
+    do = amenities(glasses, word=Wording(lambda: writer).of, wearer_clock=lambda: clock)
+    await do(deed, details)
+    assert glasses.told == [command]
+
+
+@pytest.mark.parametrize(
+    ("deed", "details", "code"),
+    [
+        ("weather", {"sky": "rain", "celsius": 3}, ErrorCode.NOT_ACCEPTED),
+        ("note", {"slot": 1, "title": "é" * 128}, ErrorCode.INVALID_ARGUMENTS),
+        ("calendar", {"entries": [{"title": "x" * 256}]}, ErrorCode.INVALID_ARGUMENTS),
+    ],
+)
+async def test_a_part_that_cannot_be_is_not_sent(deed, details, code):
+    glasses = Glasses()
+    with pytest.raises(ToolFailure) as failed:
+        await amenities(glasses)(deed, details)
+    assert failed.value.error.code is code
+    assert glasses.told == []
+
+
+@pytest.mark.parametrize("deed", ["layout", "weather", "calendar", "note"])
+async def test_a_dashboard_that_cannot_be_filled_is_not_told_anything(deed):
+    g2 = Capabilities.of(
+        "even_g2", catalog.find("even_g2").capabilities, origin=Origin.CATALOGUE, now=0.0
+    )
+    glasses = Glasses(g2)
+    with pytest.raises(ToolFailure, match="no dashboard that can be filled"):
+        await amenities(glasses)(deed, {"slot": 1})
     assert glasses.told == []

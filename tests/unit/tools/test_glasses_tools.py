@@ -22,9 +22,24 @@ from firmware_bridge.messages import (
     SetSilentMode,
     ShowNotification,
 )
-from firmware_bridge.own_commands import ClearNotification, SetDisplayPosition
+from firmware_bridge.own_commands import (
+    BlinkLight,
+    CalendarEntry,
+    ClearNotification,
+    DashboardLayout,
+    DashboardPane,
+    DimLight,
+    KeepPictures,
+    LightColor,
+    SetCalendar,
+    SetDashboard,
+    SetDisplayPosition,
+    SetMicrophoneGain,
+    SetNote,
+    SwitchLightOff,
+)
 from tests.unit.tools.compiled import shipped as compiled
-from tests.unit.tools.test_glasses_settings import CLOCK, Glasses
+from tests.unit.tools.test_glasses_settings import ALL, CLOCK, Glasses
 from tools_cache.api.tool import CallOrigin, ErrorCode, ToolCall
 
 TOOLS = Path(tools_cache.__file__).parent / "tools"
@@ -51,13 +66,19 @@ def run(tmp_path, glasses):
     side = SideCommands(glasses, CLOCK, lambda: False)
     able = GlassesSettings(glasses, CLOCK, side, set_volume)
 
-    async def go(tool, args, *, do=able):
+    async def go(tool, args, *, do=able, ask=None):
         definition = registry.snapshot().find(tool).definition
         filled, problems = registry.check_args(definition, args)
         assert problems == []
         local = LocalTools(
             tools=TOOLS,
-            services=Services(storage_for=None, alarms=None, clock=CLOCK, glasses_do=do),
+            services=Services(
+                storage_for=None,
+                alarms=None,
+                clock=CLOCK,
+                glasses_do=do,
+                questions=lambda: ask,
+            ),
         )
         return await local.run(
             ToolCall(call_id="c1", tool=tool, args=filled, origin=CallOrigin.CLI), definition, None
@@ -99,6 +120,113 @@ async def test_the_volume_of_the_voice_is_set(run, glasses, volume, text):
     )
     answer = await run("glasses:set", {"volume": volume})
     assert (glasses.told, answer.data["text"]) == ([volume], text)
+
+
+GREEN = LightColor.GREEN
+
+
+@pytest.mark.parametrize(
+    ("tool", "args", "told", "text"),
+    [
+        ("glasses:light", {"level": 20}, DimLight(20), "Light: 20 %"),
+        ("glasses:light", {"off": True}, SwitchLightOff(), "Light: off"),
+        ("glasses:light", {"color": "green"}, BlinkLight(GREEN), "Light: green"),
+        (
+            "glasses:light",
+            {"color": "green", "times": 3, "seconds": 0.5, "level": 40},
+            BlinkLight(GREEN, 500, 500, 3, 40),
+            "Light: green, 3 times",
+        ),
+        (
+            "glasses:set_microphone",
+            {"gain": 50},
+            SetMicrophoneGain(50),
+            "Gain of the microphone: 50 %",
+        ),
+    ],
+)
+async def test_light_and_microphone_are_set(run, glasses, tool, args, told, text):
+    glasses.record = ALL
+    answer = await run(tool, args)
+    assert (glasses.told, answer.data["text"]) == ([told], text)
+
+
+@pytest.mark.parametrize("args", [{}, {"off": True, "level": 3}, {"off": True, "color": "red"}])
+async def test_a_light_is_told_one_thing(run, glasses, args):
+    glasses.record = ALL
+    answer = await run("glasses:light", args)
+    assert answer.error.code is ErrorCode.INVALID_ARGUMENTS
+    assert glasses.told == []
+
+
+@pytest.mark.parametrize(
+    ("tool", "args", "asked", "answer", "text"),
+    [
+        ("glasses:wifi", {}, [("wifi", {})], {"connected": False}, "Wi-Fi: not connected"),
+        (
+            "glasses:join_wifi",
+            {"ssid": "Home", "password": "pw"},
+            [("join_wifi", {"ssid": "Home", "password": "pw"})],
+            {"connected": True, "ssid": "Home"},
+            "Wi-Fi: Home",
+        ),
+        (
+            "glasses:leave_wifi",
+            {"forget": "Home"},
+            [("leave_wifi", {"forget": "Home"})],
+            {"connected": True, "ssid": None},
+            "Wi-Fi: connected",
+        ),
+        (
+            "glasses:wifi",
+            {"scan": True},
+            [("wifi", {}), ("wifi_networks", {})],
+            {"connected": True, "ssid": "Home", "networks": [{"ssid": "A"}, {"ssid": "B"}]},
+            "Wi-Fi: Home\nA\nB",
+        ),
+        (
+            "glasses:motion",
+            {},
+            [("motion", {})],
+            {"acceleration": [0.0, -0.25, 9.8125], "rotation": [0, 0, 0]},
+            "Motion: 0 · -0.25 · 9.81",
+        ),
+        (
+            "glasses:gallery",
+            {},
+            [("gallery", {})],
+            {"photos": 2, "videos": 0, "busy": None},
+            "Photos in the glasses: 2, videos: 0",
+        ),
+        (
+            "glasses:gallery",
+            {},
+            [("gallery", {})],
+            {"photos": 0, "videos": 0, "busy": "video"},
+            "The camera is busy: video",
+        ),
+    ],
+)
+async def test_what_glasses_answer_is_the_result(run, tool, args, asked, answer, text):
+    questions = []
+
+    async def ask(question, details):
+        questions.append((question, dict(details)))
+        return answer
+
+    found = await run(tool, args, ask=ask)
+    assert questions == asked
+    assert found.data == {**answer, "text": text}
+
+
+async def test_glasses_are_told_whether_their_button_keeps_pictures(run, glasses):
+    glasses.record = ALL
+
+    async def ask(_question, _details):
+        return {"photos": 0, "videos": 0, "busy": None}
+
+    assert (await run("glasses:gallery", {"keep": False}, ask=ask)).ok
+    assert glasses.told == [KeepPictures(False)]
 
 
 @pytest.mark.parametrize(
@@ -145,3 +273,26 @@ async def test_where_nobody_can_tell_the_glasses_a_tool_says_so_in_words(run):
         ErrorCode.UNSUPPORTED,
         "There is no way to tell the glasses that here",
     )
+
+
+async def test_the_parts_of_a_dashboard_are_sent_one_after_another(run, glasses):
+    args = {
+        "note": {"slot": 1, "title": "List"},
+        "calendar": [{"title": "Dentist"}],
+        "layout": "dual",
+        "pane": "notes",
+    }
+    answer = await run("glasses:dashboard", args)
+    assert answer.data == {"text": "Dashboard: layout, calendar, note 1"}
+    assert glasses.told == [
+        SetDashboard(DashboardLayout.DUAL, DashboardPane.NOTES),
+        SetCalendar((CalendarEntry("Dentist"),)),
+        SetNote(1, "List"),
+    ]
+
+
+@pytest.mark.parametrize("args", [{}, {"pane": "notes"}])
+async def test_a_dashboard_is_not_filled_with_nothing(run, glasses, args):
+    answer = await run("glasses:dashboard", args)
+    assert answer.error.code is ErrorCode.INVALID_ARGUMENTS
+    assert glasses.told == []

@@ -178,6 +178,14 @@ def test_the_shipped_tools_compile_and_are_these():
         "glasses:show_card": ["DISPLAY"],
         "glasses:show_image": ["DISPLAY", "DISPLAY"],
         "glasses:take_photo": ["CAMERA"],
+        "glasses:light": ["LIGHT", "LIGHT", "LIGHT"],
+        "glasses:wifi": ["WIFI"],
+        "glasses:motion": ["IMU"],
+        "glasses:dashboard": ["DISPLAY"],
+        "glasses:join_wifi": ["WIFI"],
+        "glasses:leave_wifi": ["WIFI"],
+        "glasses:gallery": ["CAMERA"],
+        "glasses:set_microphone": ["MICROPHONE"],
     }
     assert {n for n, t in tools.items() if t.open_to_cloud} == {
         "clock:now",

@@ -30,6 +30,21 @@ from firmware_bridge.messages import (
     StopMicrophone,
     TakePhoto,
 )
+from firmware_bridge.own_commands import (
+    BlinkLight,
+    ForgetWifi,
+    GalleryChanged,
+    GetGallery,
+    GetWifi,
+    JoinWifi,
+    KeepPictures,
+    LeaveWifi,
+    LightColor,
+    ScanWifi,
+    SwitchLightOff,
+    WifiChanged,
+    WifiFound,
+)
 from firmware_bridge.sim.faults import parse_fault
 from firmware_bridge.sim.mentra_live.glasses import more_follow
 from firmware_bridge.sim.mentra_live.quirks import QUIRKS, dialect
@@ -210,3 +225,36 @@ async def test_no_notification_is_larger_than_the_chip_sends(tmp_path):
         await glasses.ask(TakePhoto(1, PhotoSize.SMALL))
         await glasses.heard(PhotoTaken)
         assert max(sizes) == 253
+
+
+async def test_the_glasses_join_a_network_with_its_password_only(glasses):
+    await glasses.ask(ScanWifi())
+    first, last = (await glasses.heard(WifiFound, count=2), glasses.events)[1][-2:]
+    assert (first.is_last, last.is_last) == (False, True)
+    assert {n.ssid: n.is_open for n in first.networks + last.networks} == {
+        "Workshop": False,
+        "Café": True,
+    }
+    for order, state in (
+        (JoinWifi("Workshop", "wrong"), WifiChanged(False)),
+        (JoinWifi("Workshop", "correct horse"), WifiChanged(True, "Workshop", "192.168.4.20")),
+        (GetWifi(), WifiChanged(True, "Workshop", "192.168.4.20")),
+        (JoinWifi("Café"), WifiChanged(True, "Café", "192.168.4.20")),
+        (ForgetWifi("Café"), WifiChanged(False)),
+        (LeaveWifi(), WifiChanged(False)),
+    ):
+        glasses.events.clear()
+        assert await glasses.ask(order) == Done()
+        assert (await glasses.heard(WifiChanged))[0] == state
+
+
+async def test_light_and_gallery_answer(glasses):
+    assert await glasses.ask(BlinkLight(LightColor.GREEN, times=3)) == Done()
+    lit = await glasses.ear.wait("light")
+    assert (lit["color"], lit["times"]) == ("green", 3)
+    assert await glasses.ask(SwitchLightOff()) == Done()
+    await glasses.ear.wait("light", where=lambda e: e["color"] is None)
+    assert await glasses.ask(KeepPictures(True)) == Done()
+    await glasses.ear.wait("setting", where=lambda e: e["keep_pictures"] is True)
+    assert await glasses.ask(GetGallery()) == Done()
+    assert (await glasses.heard(GalleryChanged))[0].photos == 3

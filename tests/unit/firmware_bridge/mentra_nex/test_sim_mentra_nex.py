@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from firmware_bridge.codecs.mentra_nex.conflicts import CONFLICTS
+from firmware_bridge.errors import CommandRefused
 from firmware_bridge.lc3 import Decoder
 from firmware_bridge.messages import (
     AudioFormat,
@@ -24,6 +25,7 @@ from firmware_bridge.messages import (
     TextLine,
     Tile,
 )
+from firmware_bridge.own_commands import GetMotion, MotionRead
 from firmware_bridge.sides import Side
 from firmware_bridge.sim.mentra_nex.glasses import more_follow
 from firmware_bridge.sim.mentra_nex.quirks import QUIRKS
@@ -135,3 +137,12 @@ async def test_what_the_wearer_says_comes_as_sound(tmp_path, quirk):
 def test_only_chunks_of_pictures_are_followed_by_more():
     assert more_follow(b"\xb0\x00\x2a\x00abc")
     assert not more_follow(b"\x02\x5a\x00")
+
+
+async def test_the_motion_sensor_is_read_where_there_is_one(tmp_path):
+    async with nex(tmp_path, "motion=yes") as glasses:
+        assert await glasses.ask(GetMotion()) == Done()
+        await glasses.until(lambda: [e for e in glasses.events if isinstance(e, MotionRead)])
+    async with nex(tmp_path, "motion=no") as glasses:
+        with pytest.raises(CommandRefused, match="unsupported"):
+            await glasses.ask(GetMotion())

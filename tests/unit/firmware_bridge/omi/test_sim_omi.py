@@ -11,6 +11,7 @@ from PIL import Image
 
 from edge.hearing.chunks import Chunks, Samples
 from firmware_bridge.catalog import find
+from firmware_bridge.errors import CommandRefused
 from firmware_bridge.messages import (
     AudioFormat,
     BatteryChanged,
@@ -28,6 +29,7 @@ from firmware_bridge.messages import (
     StopMicrophone,
     TakePhoto,
 )
+from firmware_bridge.own_commands import DimLight, SetMicrophoneGain
 from firmware_bridge.packets import ChannelPacket
 from firmware_bridge.sim.faults import parse_fault
 from firmware_bridge.sim.model_specs import parts_of
@@ -285,6 +287,24 @@ async def test_the_clock_of_an_omi_is_set(tmp_path):
     async with wearing("omi", tmp_path) as glasses:
         assert await glasses.ask(SetClock(1_800_000_000)) == Done()
         await glasses.ear.wait("setting", where=lambda e: e.get("clock") == 1_800_000_000)
+
+
+async def test_light_and_gain_of_an_omi_are_set(tmp_path):
+    async with wearing("omi", tmp_path) as glasses:
+        known = (await glasses.ask(Hello("glassd", "test"))).capabilities
+        assert known["light.brightness"] is known["microphone.gain"] is known["clock"] is True
+        assert await glasses.ask(DimLight(30)) == Done()
+        await glasses.ear.wait("setting", where=lambda e: e.get("dim") == 30)
+        assert await glasses.ask(SetMicrophoneGain(25)) == Done()
+        await glasses.ear.wait("setting", where=lambda e: e.get("gain") == 2)
+
+
+async def test_an_omi_built_without_them_says_so(tmp_path):
+    async with wearing("omi", tmp_path, "features=none") as glasses:
+        known = (await glasses.ask(Hello("glassd", "test"))).capabilities
+        assert known["light"] is known["microphone.gain"] is known["button"] is False
+        with pytest.raises(CommandRefused, match="unsupported"):
+            await glasses.ask(DimLight(30))
 
 
 async def test_an_unknown_quirk_is_refused():

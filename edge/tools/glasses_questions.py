@@ -1,0 +1,222 @@
+"""Asks finished glasses what only some of them know: Wi-Fi, gallery, motion. Imported at the
+first question.
+"""
+
+import asyncio
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
+from typing import Any, Final
+
+from edge.ports import GlassesAway, GlassesPort
+from edge.runtime.bus import Bus
+from edge.runtime.events import DaemonEvent, GlassesLost, GlassesSaid
+from firmware_bridge.capabilities import Capabilities
+from firmware_bridge.deadlines import timeout
+from firmware_bridge.errors import CommandRefused, CommandTimeout
+from firmware_bridge.messages import OwnCommand, OwnEvent
+from firmware_bridge.own_commands import (
+    ForgetWifi,
+    GalleryChanged,
+    GetGallery,
+    GetMotion,
+    GetWifi,
+    JoinWifi,
+    LeaveWifi,
+    MotionRead,
+    ScanWifi,
+    WifiChanged,
+    WifiFound,
+    WifiNetwork,
+)
+from tools_cache.api.tool import ErrorCode, Json, ToolFailure
+
+ORDER_S: Final = 15.0
+"""Seconds until the glasses have an order: four tries, each a second longer."""
+ANSWER_S: Final = 8.0
+"""Seconds until they answer a question."""
+JOIN_S: Final = 30.0
+"""Seconds to join a network: the glasses look four times, three seconds after they began."""
+SCAN_S: Final = 20.0
+"""Seconds to look for networks."""
+QUIET_S: Final = 4.0
+"""Seconds after which no more networks come from glasses that do not say which are the last."""
+MAX_NETWORKS: Final = 64
+_WIFI: Final = "wifi.setup", "let nobody set up their Wi-Fi"
+_NEEDS: Final = {
+    "gallery": ("camera.gallery", "do not say what pictures they keep"),
+    "motion": ("imu", "have no motion sensor that can be read"),
+}
+"""Question → the capability it needs, and the message for glasses without it."""
+_NEVER: Final = frozenset({"unsupported", "bad_message", "too_big"})
+"""Codes of refusals for which a retry does not help."""
+
+
+class GlassesQuestions:
+    """Implements `tools_cache.api.handed.Questions`. One question at a time."""
+
+    def __init__(self, glasses: GlassesPort, bus: Bus) -> None:
+        self._glasses = glasses
+        self._bus = bus
+        self._one = asyncio.Lock()
+
+    async def __call__(self, question: str, details: Mapping[str, Json]) -> Mapping[str, Json]:
+        """See `handed.Questions`."""
+        self._check_able(*_NEEDS.get(question, _WIFI))
+        async with self._one:
+            match question:
+                case "wifi":
+                    return _state(await self._ask(GetWifi(), WifiChanged))
+                case "wifi_networks":
+                    return {"networks": await self._scan()}
+                case "join_wifi":
+                    return await self._join(str(details["ssid"]), str(details.get("password", "")))
+                case "leave_wifi":
+                    return _state(await self._leave(details.get("forget")))
+                case "motion":
+                    return _motion(await self._ask(GetMotion(), MotionRead))
+                case _:
+                    return _gallery(await self._ask(GetGallery(), GalleryChanged))
+
+    def _check_able(self, capability: str, lacking: str) -> None:
+        status = self._glasses.status()
+        record: Capabilities | None = status.capabilities
+        if not status.ready or record is None:
+            raise _away("The glasses are away")
+        if record.get(capability) is not True:
+            raise _failure(ErrorCode.UNSUPPORTED, f"These glasses {lacking}")
+
+    async def _ask(self, command: OwnCommand, kind: type[OwnEvent]) -> Any:
+        """Send a question, return the first answer of this kind."""
+        try:
+            return await self._collect(command, lambda said: isinstance(said, kind), ANSWER_S)
+        except TimeoutError:
+            raise _no_answer() from None
+
+    async def _leave(self, forget: Json) -> Any:
+        if isinstance(forget, str):
+            await self._request(_create(lambda: ForgetWifi(forget)))
+        else:
+            await self._request(LeaveWifi())
+        return await self._ask(GetWifi(), WifiChanged)
+
+    async def _join(self, ssid: str, password: str) -> Mapping[str, Json]:
+        """Join a network. Until they say that they are in it, it may still succeed."""
+
+        def joined(said: OwnEvent) -> bool:
+            return isinstance(said, WifiChanged) and said.connected and said.ssid in ("", ssid)
+
+        order = _create(lambda: JoinWifi(ssid, password))
+        try:
+            return _state(await self._collect(order, joined, JOIN_S))
+        except TimeoutError:
+            raise _failure(
+                ErrorCode.NOT_ACCEPTED,
+                f"The glasses did not join {ssid!r} in {JOIN_S:g} s",
+                "Check the name and the password, and whether the network is near",
+            ) from None
+
+    async def _scan(self) -> list[Json]:
+        """Return the networks, the strongest first."""
+        found: dict[str, WifiNetwork] = {}
+
+        def is_last(said: OwnEvent) -> bool:
+            if isinstance(said, WifiFound):
+                found.update((each.ssid, each) for each in said.networks)
+            return isinstance(said, WifiFound) and said.is_last is True
+
+        try:
+            await self._collect(ScanWifi(), is_last, SCAN_S, quiet_s=QUIET_S)
+        except TimeoutError:
+            if not found:
+                raise _no_answer() from None
+        networks = sorted(found.values(), key=lambda each: -127 if each.dbm is None else each.dbm)
+        return [
+            {"ssid": each.ssid, "dbm": each.dbm, "open": each.is_open}
+            for each in networks[: -MAX_NETWORKS - 1 : -1]
+        ]
+
+    # -------------------------------------------------------------- to the glasses and back
+
+    async def _collect(
+        self,
+        command: OwnCommand,
+        fits: Callable[[OwnEvent], bool],
+        within_s: float,
+        *,
+        quiet_s: float | None = None,
+    ) -> OwnEvent:
+        """Send a command, return the first event that fits. `quiet_s`: how long it may be silent
+        after each event, once there was one. Raises TimeoutError when it does not come, and
+        `ToolFailure`.
+        """
+        with self._bus.listen(calls=False) as events:
+            await self._request(command)
+            said = _said(events)
+            async with timeout(within_s):
+                event = await anext(said)
+                while not fits(event):
+                    async with timeout(quiet_s):
+                        event = await anext(said)
+        return event
+
+    async def _request(self, command: OwnCommand) -> None:
+        try:
+            await self._glasses.request(command, timeout_s=ORDER_S)
+        except GlassesAway as e:
+            raise _away(f"The glasses went away: {e}") from None
+        except CommandTimeout:
+            raise _no_answer() from None
+        except CommandRefused as e:
+            code = ErrorCode.UNSUPPORTED if e.code in _NEVER else ErrorCode.NOT_ACCEPTED
+            raise _failure(code, f"The glasses refused: {e}") from None
+
+
+async def _said(events: AsyncIterable[DaemonEvent]) -> AsyncIterator[OwnEvent]:
+    """Yield what the glasses report. Raises `ToolFailure` when they are lost."""
+    async for event in events:
+        if isinstance(event, GlassesLost):
+            raise _away("The glasses went away before they answered")
+        if isinstance(event, GlassesSaid) and isinstance(event.event, OwnEvent):
+            yield event.event
+    raise _away("glassd is stopping")
+
+
+def _create(make: Callable[[], OwnCommand]) -> OwnCommand:
+    """Create a command. Raises `ToolFailure` (INVALID_ARGUMENTS) for invalid values."""
+    try:
+        return make()
+    except ValueError as e:
+        raise _failure(ErrorCode.INVALID_ARGUMENTS, str(e)) from None
+
+
+def _state(said: Any) -> dict[str, Json]:
+    return {"connected": said.connected, "ssid": said.ssid or None, "address": said.address or None}
+
+
+def _gallery(said: Any) -> dict[str, Json]:
+    return {
+        "photos": said.photos,
+        "videos": said.videos,
+        "bytes": said.size,
+        "busy": said.busy or None,
+    }
+
+
+def _motion(said: Any) -> dict[str, Json]:
+    return {
+        "acceleration": list(said.acceleration),
+        "rotation": list(said.rotation),
+        "magnetism": list(said.magnetism),
+    }
+
+
+def _away(message: str) -> ToolFailure:
+    hint = "Put them on, or see: glassd status"
+    return ToolFailure.of(ErrorCode.SESSION_INACTIVE, message, suggestion=hint)
+
+
+def _no_answer() -> ToolFailure:
+    return _failure(ErrorCode.TIMEOUT, "The glasses did not answer")
+
+
+def _failure(code: ErrorCode, message: str, suggestion: str | None = None) -> ToolFailure:
+    return ToolFailure.of(code, message, suggestion=suggestion)
