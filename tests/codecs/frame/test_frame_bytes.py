@@ -249,7 +249,8 @@ def test_a_large_picture_is_cut_into_strips_of_few_bits():
 
 @pytest.mark.parametrize("level", range(1, 16))
 def test_a_level_that_stands_alone_is_kept(level):
-    ((x, y, sprite),) = sprites_of([Tile(0, 0, 1, 1, 4, bytes([level << 4]))])
+    pixel = Tile(0, 0, 1, 1, 4, bytes([level << 4]))
+    ((x, y, sprite),) = sprites_of([pixel], width=640, height=400)
     assert tile_of(x, y, sprite).pixels == bytes([level << 4])
 
 
