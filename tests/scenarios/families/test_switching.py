@@ -10,8 +10,29 @@ from tests.scenarios.world import until, world
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-ON_A_LENS = ("glasses:captions", "glasses:clear", "glasses:dismiss", "glasses:notify")
-OF_A_CAMERA = {"glasses:take_photo": "a camera"}
+ON_A_LENS = ("captions", "clear", "dashboard", "dismiss", "notify")
+NOT_OF_A_LIVE = {
+    **{f"glasses:{tool}": "a display" for tool in ON_A_LENS},
+    "glasses:motion": "a motion sensor",
+}
+NOT_OF_A_G1 = {
+    "glasses:take_photo": "a camera",
+    "glasses:gallery": "a camera",
+    "glasses:wifi": "Wi-Fi",
+    "glasses:join_wifi": "Wi-Fi",
+    "glasses:leave_wifi": "Wi-Fi",
+    "glasses:light": "a light",
+    "glasses:motion": "a motion sensor",
+}
+
+
+def lacking(glasses, parts):
+    """Return why each tool is hidden: these `parts` are missing, and the gain of the microphone."""
+    gain = (
+        "needs a microphone that lets its gain be set; these glasses "
+        f"({glasses}) do not report this about their microphone"
+    )
+    return {**none_of(glasses, **parts), "glasses:set_microphone": gain}
 
 
 async def photo(place, answer):
@@ -38,13 +59,12 @@ async def test_even_g1_then_mentra_live_then_frame(tmp_path, capsys):
         await place.start_daemon()
 
         await wear(place, "sim:even_g1")
-        await hides(place, capsys, none_of("Even Realities G1", **OF_A_CAMERA))
+        await hides(place, capsys, lacking("Even Realities G1", NOT_OF_A_G1))
         await reads(place, "Read on a G1")
         await told_clients(place, 1)
 
         await wear(place, "sim:mentra_live")
-        lacking = none_of("Mentra Live", **dict.fromkeys(ON_A_LENS, "a display"))
-        await hides(place, capsys, lacking)
+        await hides(place, capsys, lacking("Mentra Live", NOT_OF_A_LIVE))
         assert await photo(place, place.answer_question()) > 1000
         await told_clients(place, 2)
 
