@@ -277,7 +277,9 @@ async def _timed(operation: Awaitable[T]) -> T:
             await asyncio.wait([doing])
         return doing.result()
     finally:
-        if not doing.done():
+        if doing.done():  # perhaps in the moment in which we were cancelled
+            _look_at(doing)
+        else:
             doing.cancel()
             doing.add_done_callback(_look_at)
 

@@ -3,6 +3,7 @@ to do.
 """
 
 import asyncio
+import gc
 import subprocess
 import sys
 
@@ -16,7 +17,12 @@ from firmware_bridge.errors import LinkLost, LostReason, RadioError, RadioReason
 from firmware_bridge.messages import Hello, Ping, ShowPage, TextLine
 from firmware_bridge.sim.inproc import start_mock
 from firmware_bridge.transports.ble import open_radio, scan, scan_all
-from firmware_bridge.transports.ble_connection import MAX_QUEUED_PACKETS, SMALLEST_PACKET, connect
+from firmware_bridge.transports.ble_connection import (
+    MAX_QUEUED_PACKETS,
+    SMALLEST_PACKET,
+    _timed,
+    connect,
+)
 from firmware_bridge.transports.radio_errors import classify
 from tests.unit.firmware_bridge.sim_helpers import DEADLINE_S, Ear, meet
 
@@ -473,3 +479,24 @@ async def test_a_peer_whose_packets_are_not_read_is_disconnected(radio, mock) ->
         assert (taken, lost.value.reason) == (MAX_QUEUED_PACKETS, LostReason.PROTOCOL)
     finally:
         await transport.close()
+
+
+async def test_a_write_that_fails_while_its_driver_is_cancelled_is_not_reported():
+    """Its error is nobody's: asyncio would log it with a traceback, some time later."""
+    loop, reported = asyncio.get_running_loop(), []
+    loop.set_exception_handler(lambda _loop, context: reported.append(context["message"]))
+    radio = loop.create_future()
+
+    async def write():
+        await radio
+
+    writing = asyncio.create_task(_timed(write()))
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    radio.set_exception(exc.BleakError("disconnected"))
+    writing.cancel()
+    await asyncio.wait({writing})
+    assert writing.cancelled()
+    del writing
+    gc.collect()
+    assert reported == []
