@@ -42,6 +42,18 @@ LENS = {
     "display.dashboard": True,
     "microphone": True,
 }
+RARE = {
+    "display.dashboard_content": True,
+    "microphone.gain": True,
+    "camera.gallery": True,
+    "light": True,
+    "light.brightness": True,
+    "light.blink": True,
+    "wifi": True,
+    "wifi.setup": True,
+    "imu": True,
+}
+"""Parts that few glasses have, and for which there are tools."""
 TOKEN = "s3cret-token"
 
 
@@ -688,13 +700,13 @@ async def test_other_glasses_change_what_is_in_force_and_the_bus_says_so(tmp_pat
     assert find("photo:take").hidden == "needs a camera; no glasses are known yet"
     version = rig.cache.snapshot().version
 
-    rig.cache.set_capabilities(glasses(camera=True, **LENS), stale=False)
+    rig.cache.set_capabilities(glasses(camera=True, **LENS, **RARE), stale=False)
     assert (find("photo:take").hidden, find("glasses:show_text").hidden) == ("", "")
     assert find("glasses:say").hidden == "", "it shows what it cannot speak"
     assert rig.happened(RegistrySynced)[-1].compatible == LOCAL_TOOLS + 1  # and photo:take
     assert rig.cache.snapshot().version == version
 
-    rig.cache.set_capabilities(glasses(camera=True, **LENS), stale=True)
+    rig.cache.set_capabilities(glasses(camera=True, **LENS, **RARE), stale=True)
     assert (find("photo:take").hidden, find("photo:take").stale) == ("", True)
 
     rig.cache.set_capabilities(glasses(speaker=True), stale=False)
@@ -851,15 +863,13 @@ async def test_which_apps_glasses_leave_out_is_said_once_a_change_with_what_they
     rig = Rig(tmp_path, cloud)
     with caplog.at_level(logging.DEBUG, logger="edge.tools.registry"):
         await rig.cache.sync()
-        rig.cache.set_capabilities(glasses(**LENS, light=True, speaker=True), stale=False)
+        rig.cache.set_capabilities(glasses(**LENS, **RARE, speaker=True), stale=False)
         said = rig.happened(ToolsFiltered)
         assert said[-1] == ToolsFiltered({"photo": ("CAMERA",), "glasses": ("CAMERA",)}, 2)
         assert "Skipping tools from incompatible app photo: missing CAMERA" in caplog.text
-        rig.cache.set_capabilities(glasses(**LENS, light=True, speaker=True), stale=True)
+        rig.cache.set_capabilities(glasses(**LENS, **RARE, speaker=True), stale=True)
         assert rig.happened(ToolsFiltered) == said, "the same apps for the same reason are no news"
-        rig.cache.set_capabilities(
-            glasses(**LENS, light=True, speaker=True, camera=True), stale=False
-        )
+        rig.cache.set_capabilities(glasses(**LENS, **RARE, speaker=True, camera=True), stale=False)
         assert rig.happened(ToolsFiltered)[-1] == ToolsFiltered({}, 0)
 
 
@@ -883,9 +893,9 @@ async def test_a_tools_own_needs_count_only_where_that_is_switched_on(tmp_path, 
         (tmp_path / str(on)).mkdir()
         rig = Rig(tmp_path / str(on), cloud, per_tool_hardware=on)
         await rig.cache.sync()
-        rig.cache.set_capabilities(glasses(**LENS, speaker=True), stale=False)
+        rig.cache.set_capabilities(glasses(**LENS, **RARE, speaker=True), stale=False)
         names = {e.definition.name for e in rig.cache.snapshot().entries() if e.hidden}
-        assert names == hidden | {"glasses:take_photo"}
+        assert names == hidden | {"glasses:take_photo", "glasses:gallery"}
         assert ("hardware belongs to the app" in caplog.text) is not on
         caplog.clear()
 
