@@ -24,7 +24,7 @@ KILLS := tests/chaos/test_backlog.py tests/chaos/test_harness.py tests/chaos/tes
   tests/chaos/test_power_cut.py tests/e2e/test_uplink_backlog.py
 # Minutes of everyday tools at their servers and of all that they show, of glasses families, of recognised speech, and of rough hands:
 # `make story-tests` and .ci/run.
-STORIES := tests/scenarios/everyday tests/scenarios/families tests/scenarios/voice tests/unit/checks/test_everyday_lens.py tests/e2e/test_secrets.py \
+STORIES := tests/scenarios/everyday tests/scenarios/families tests/scenarios/voice tests/unit/tools/mail tests/unit/checks/test_everyday_lens.py tests/e2e/test_secrets.py \
   tests/e2e/test_rough_hands.py
 
 all-tests: $(VENV)/.compiled
