@@ -21,6 +21,7 @@ from firmware_bridge.packets import ChannelPacket
 from firmware_bridge.pixels import unpack
 from tests.codecs.frame.pair import FramePair, drain, equipped
 from tests.codecs.frame.test_frame_bytes import damaged, judge
+from tests.system import needs
 
 PAGE = ShowPage("s", lines=(TextLine(0, "Hello"), TextLine(13, "there", 20)))
 GLASSES_SAY = [
@@ -139,6 +140,7 @@ def test_a_picture_keeps_its_place_and_levels(x, y, pixels):
         assert unpack(drawn.pixels, 16, 4) == levels
 
 
+@needs("liblc3")
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.binary(min_size=1, max_size=4000), max_size=8))
 def test_all_of_the_speech_goes_out_in_whole_frames(chunks):

@@ -35,6 +35,7 @@ from firmware_bridge.messages import (
 )
 from firmware_bridge.packets import ChannelPacket, channel_of
 from tests.codecs.frame.pair import FramePair, equipped
+from tests.system import needs
 
 SPEECH = AudioFormat.PCM16
 FRAME = bytes(lc3.FRAME_BYTES)
@@ -98,7 +99,12 @@ SAID = {
 }
 
 
-@pytest.mark.parametrize("name", SAID)
+SAID_NAMES = [
+    pytest.param(name, marks=[needs("liblc3")] if name == "speaker" else []) for name in SAID
+]
+
+
+@pytest.mark.parametrize("name", SAID_NAMES)
 def test_a_command_becomes_exactly_these_packets(pair, name):
     command, said, reply = SAID[name]
     assert pair.ask(command) == reply
@@ -230,6 +236,7 @@ def sound(pair) -> bytes:
     return b"".join(packet for packet in pair.said if channel_of(packet) == "speaker")
 
 
+@needs("liblc3")
 def test_speech_is_lc3_of_40_bytes_in_10_ms(pair):
     """§3.1.3, §7.8: 10 ms per frame, 32 kbit/s is 40 bytes of them."""
     assert pair.ask(StartAudio(3, SPEECH)) == Done()
@@ -240,6 +247,7 @@ def test_speech_is_lc3_of_40_bytes_in_10_ms(pair):
     assert pair.said[-1] == bytes.fromhex("01 35 00 00")
 
 
+@needs("liblc3")
 def test_what_is_left_of_a_frame_is_filled_with_silence(pair):
     pair.ask(StartAudio(3, SPEECH))
     pair.central.send(AudioChunk(3, 0, (FRAME[:100],)), pair.now)
@@ -257,7 +265,7 @@ def test_without_lc3_speech_is_samples(pair, without_lc3):
     assert sound(pair) == FRAME
 
 
-@pytest.mark.parametrize("coded", [True, False])
+@pytest.mark.parametrize("coded", [pytest.param(True, marks=needs("liblc3")), False])
 def test_the_buffer_of_the_glasses_never_overflows(pair, coded, request):
     if not coded:
         request.getfixturevalue("without_lc3")

@@ -32,6 +32,7 @@ from firmware_bridge.messages import (
 pytest.importorskip("lupa", reason="the program runs in Lua only with lupa")
 from tests.codecs.frame.lua_glasses import FIRMWARE
 from tests.codecs.frame.test_frame_program import LuaPair
+from tests.system import needs
 
 PAGE = ShowPage("s", lines=(TextLine(0, "Hi, you"), TextLine(2, "second", 40)))
 PICTURE = ShowPage("p", tiles=(Tile(8, 16, 16, 2, 1, b"\xff\x00\x0f\xf0"),))
@@ -253,6 +254,7 @@ def test_speech_is_coded_and_counted(pair, monkeypatch):
     assert pair.ask(EndAudio(6)) == Done(samples=800)
 
 
+@needs("liblc3")
 def test_the_speaker_is_opened_for_lc3_at_32_kbit(pair):
     pair.ask(StartAudio(5, AudioFormat.PCM16))
     assert pair.host.speaking == (b"lc3", 16000, 32000)
