@@ -205,6 +205,8 @@ class FrameDevice:
         """Write to the open file; return an error, or ""."""
         if self._writing is None:
             return self.error("f:write", "attempt to index a nil value (global 'f')")
+        if self._writing not in self.files:  # a control byte removed it meanwhile
+            return self.error("f:write", "no such file")
         if len(self.files[self._writing]) + len(text) > MAX_FILE_BYTES:
             return self.error("f:write", "no space left")
         self.files[self._writing] += text

@@ -3,7 +3,9 @@
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from firmware_bridge.codecs.frame.device import FrameDevice
 from firmware_bridge.codecs.frame.hardware import HALO
+from firmware_bridge.codecs.frame.wire import REMOVE_ALL
 from firmware_bridge.messages import (
     AudioChunk,
     AudioFormat,
@@ -172,3 +174,12 @@ def test_a_lost_packet_ends_the_connection_and_the_next_one_works(way):
     assert "not acknowledged" in str(pair.lost)
     again = greeted(pair.device, now=pair.now)
     assert again.ask(PAGE) == Done(drawn=10)
+
+
+def test_a_file_that_was_removed_while_it_was_written_takes_no_more():
+    device = FrameDevice(hardware=HALO)
+    assert device.begin_file("glassd_app.lua") == ""
+    assert device.write("x") == ""
+    device.control(REMOVE_ALL)
+    assert "no such file" in device.write("y")
+    assert device.files == {}
