@@ -29,6 +29,8 @@ PATIENCE_S = 60.0
 """The longest rest is 30 s, the longest step of the ladder 30 s; what takes longer is not
 recovered.
 """
+PAGE_S = 90.0
+"""How long a page stays: longer than any recovery, else it would rightly not come back."""
 TRIES = 3
 HEARTBEAT_S = 0.3
 """Instead of 5 s, so that a silent link costs the storm under a second; everything else is as
@@ -165,7 +167,8 @@ class LinkStorm:
                 lambda: f"not even ready: {self._status()}",
                 PATIENCE_S,
             )
-            shown = await self._place.call("glasses:show_text", {"text": text})
+            args = {"text": text, "duration_s": PAGE_S}
+            shown = await self._place.call("glasses:show_text", args)
             if shown.meta["delivery"] == "shown":
                 return str(shown.meta["callId"])
         raise AssertionError(f"the page before the fault: {shown}")
