@@ -9,7 +9,7 @@ connector (`v1/devices/me/rpc/request/N`), which it answers at once.
 The two do not promise the same. A call waits in the gateway in memory alone: MQTT's
 acknowledgement goes out when the call is in a queue of that process, nothing of it is on disk
 before, during or after it, and the session at the broker ends with the connection. A gateway that
-is killed has forgotten the call, nobody is told, and a call sent again is done again; what comes
+is killed has forgotten the call, nobody hears it, and a call sent again is done again; what comes
 between its connection and the end of its start is acknowledged and dropped. glassd has committed
 the call before it acknowledges it, and the answer before it publishes it: a killed one answers
 after its next start, and does nothing twice. Killed 2 to 30 ms after a call, version 3.8.5 of the

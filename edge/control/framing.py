@@ -47,7 +47,7 @@ class Framing:
 
     @property
     def awaits_continue(self) -> bool:
-        """Whether the client sends the body when it is told to."""
+        """Whether the client waits for a 100 Continue before it sends the body."""
         return self._h11.they_are_waiting_for_100_continue
 
     def receive(self, data: bytes) -> None:

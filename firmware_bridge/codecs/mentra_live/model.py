@@ -99,7 +99,7 @@ _LIVE: Final = Model(
         ),
         Quirk(
             "small-notifications",
-            "its Bluetooth chip cuts notifications at 253 bytes, so it is told an MTU of 256",
+            "its Bluetooth chip cuts notifications at 253 bytes, so it gets an MTU of 256",
         ),
         Quirk(
             "speech-as-lc3",
