@@ -106,11 +106,6 @@ _G1: Final = Model(
             "height and depth are refused unless the glasses showed them before; "
             "we keep them after 5 s, as a host tested on hardware",
         ),
-        Quirk(
-            "one-host-alone",
-            "navigation and translation are known from one host, which waits for no answer; "
-            "that each of their packets is answered with C9 is assumed, not captured",
-        ),
         *(Quirk(conflict.name, conflict.reason) for conflict in CONFLICTS),
     ),
 )

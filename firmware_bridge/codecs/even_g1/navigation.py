@@ -111,14 +111,11 @@ class NavigationReader:
 
 
 def _read_directions(packet: bytes) -> Navigate:
+    """Read a turn; one of an unknown code is a dot, and texts may be missing at the end."""
     if len(packet) < _HEAD:
         raise RemoteViolation(Violation.TRUNCATED, f"0A 01 of {len(packet)} bytes")
-    if packet[5] not in _TURNS:
-        raise RemoteViolation(Violation.BAD_MESSAGE, f"0A 01: turn {packet[5]:02X}")
-    texts = packet[_HEAD:].decode(errors="replace").split("\0")
-    if len(texts) <= _TEXTS:
-        raise RemoteViolation(Violation.TRUNCATED, f"0A 01: {len(texts) - 1} of {_TEXTS} texts")
-    turn, left = _TURNS[packet[5]]
+    turn, left = _TURNS.get(packet[5], (Turn.DOT, False))
+    texts = [*packet[_HEAD:].decode(errors="replace").split("\0"), *[""] * _TEXTS]
     trip_time, trip_distance, street, distance, speed = texts[:_TEXTS]
     return Navigate(turn, street, distance, trip_time, trip_distance, speed, left)
 

@@ -1,6 +1,6 @@
 """Translates what only an Even G1 says of its own functions into events."""
 
-from firmware_bridge.codecs.even_g1 import quick_notes
+from firmware_bridge.codecs.even_g1 import dashboard, quick_notes
 from firmware_bridge.codecs.even_g1.wire import Op
 from firmware_bridge.messages import Event, RunningAppChanged
 
@@ -16,11 +16,13 @@ class OwnEventDecoder:
     def events(self, packet: bytes) -> list[Event]:
         """Process a packet; answers to commands mean no event."""
         match packet[0]:
-            case Op.VOICE_NOTES:
+            case Op.VOICE_NOTES if packet[4:5] in (b"", bytes((quick_notes.LIST,))):
                 return [quick_notes.read_list(packet)]
             case Op.NOTE if packet[4:5] == bytes((quick_notes.SOUND,)):
                 note = self._sound.read(packet)
                 return [] if note is None else [note]
+            case Op.LOOKED_UP:
+                return dashboard.seen(packet)
             case Op.RUNNING_APP if packet[4:5] == bytes((_RUNNING,)) and len(packet) > 5:
                 return [RunningAppChanged(packet[5])]
         return []

@@ -29,6 +29,7 @@ from firmware_bridge.messages import (
     MicrophoneChunk,
     Reply,
     SetBrightness,
+    SetDoubleTap,
     SetHeadUpAngle,
     SetSilentMode,
     SetWearDetection,
@@ -151,6 +152,8 @@ class ArmSession(PeripheralSession):
                 return self._set(wear_detection=on)
             case SetHeadUpAngle(degrees):
                 return self._set(head_up_angle=degrees)
+            case SetDoubleTap(action):
+                return self._set(double_tap=action.value)
             case AllowApps(apps):
                 return self._set(apps=[app.id for app in apps])
             case ShowNotification():

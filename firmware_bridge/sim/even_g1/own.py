@@ -5,7 +5,10 @@ translation, navigation.
 import time
 import zlib
 from collections.abc import Callable, Mapping
+from operator import or_
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from firmware_bridge import lc3
 from firmware_bridge.codecs.even_g1.answers import ArmFacts
@@ -31,8 +34,11 @@ from firmware_bridge.own_commands import (
     SetCalendar,
     SetDashboard,
     SetDisplayPosition,
+    SetHeadUpAction,
+    SetLanguage,
     SetMap,
     SetNote,
+    SetNotificationTime,
     SetWeather,
     ShowRoute,
     ShowTranslation,
@@ -113,8 +119,10 @@ class OwnFunctions:
                 first = f"{command.turn.value}: {command.distance}"
                 rest = f"{command.trip_time}  {command.trip_distance}  {command.speed}"
                 self._page = {"turn": first, "street": command.street, "trip": rest.strip()}
-            case ShowRoute(picture):
-                lens.show(ShowPage("route", tiles=(picture,)))
+            case ShowRoute(picture, overlay):
+                way = picture.pixels if overlay is None else overlay.pixels
+                both = bytes(map(or_, picture.pixels, way))
+                lens.show(ShowPage("route", tiles=(replace(picture, pixels=both),)))
                 self._glasses.tell(self._glasses.lens_report())
                 return Done(drawn=lens.lit)
             case EndNavigation():
@@ -168,6 +176,12 @@ def _setting_of(command: OwnCommand) -> dict[str, Any] | None:
         case SetMap(picture, arrow):
             kind = "picture" if picture else "arrow" if arrow else "loading"
             return {"map": [kind, arrow.x, arrow.y] if arrow else [kind]}
+        case SetHeadUpAction(dashboard):
+            return {"head_up": "dashboard" if dashboard else "nothing"}
+        case SetLanguage(language):
+            return {"language": language}
+        case SetNotificationTime(seconds):
+            return {"notification_s": seconds}
         case SetNote(slot, title, text):
             return {f"note {slot}": [title, text] if title or text else None}
     return None

@@ -189,7 +189,7 @@ async def test_a_restart_is_a_lost_link_without_an_answer_and_a_dark_lens(pair: 
 async def test_the_case_says_its_charge(pair: Pair) -> None:
     """§15 0F."""
     assert pair.mock.glasses.set_case(60)
-    assert [await arm.heard() for arm in (pair.left, pair.right)] == [b"\xf5\x0f\x3c"] * 2
+    assert [await arm.heard() for arm in (pair.left, pair.right)] == [b"\xf5\x0f\x3c\0"] * 2
 
 
 async def test_a_page_of_another_state_is_drawn_too(pair: Pair) -> None:
