@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from edge.storage.tools.knowledge import KnowledgeBase
     from edge.tools.glasses_questions import GlassesQuestions
     from edge.tools.photos import GlassesCamera
+    from edge.tools.voice_notes import Words
     from edge.tools.worker_calls import WorkerCalls
     from tools_cache.api.calendars import Calendars
 
@@ -91,12 +92,12 @@ class ToolServices:
             self._camera = GlassesCamera(glasses, bus)
         return self._camera
 
-    def questions(self, glasses: GlassesPort, bus: Bus) -> "GlassesQuestions":
+    def questions(self, glasses: GlassesPort, bus: Bus, words: "Words") -> "GlassesQuestions":
         """Return what asks the glasses."""
         if self._questions is None:
             from edge.tools.glasses_questions import GlassesQuestions  # noqa: PLC0415 - see the top
 
-            self._questions = GlassesQuestions(glasses, bus)
+            self._questions = GlassesQuestions(glasses, bus, words)
         return self._questions
 
     def network(self) -> dict[str, str]:

@@ -1,5 +1,6 @@
 """Sets the brightness, the silent mode, the place of the picture, notifications, the dashboard, the
-light and the microphone of finished glasses, and the volume of the voice.
+light and the microphone of finished glasses, and the volume of the voice; fills what they show by
+themselves.
 
 Their capabilities say what they can do; what they refuse is passed on as an error.
 """
@@ -18,10 +19,14 @@ from firmware_bridge.messages import (
     AllowApps,
     App,
     Command,
+    DoubleTap,
     ExitToDashboard,
     SetBrightness,
     SetClock,
+    SetDoubleTap,
+    SetHeadUpAngle,
     SetSilentMode,
+    SetWearDetection,
     ShowNotification,
 )
 from tools_cache.api.tool import ErrorCode, Json, ToolFailure
@@ -47,11 +52,25 @@ NEEDS: Final[Mapping[str, tuple[str, str]]] = {
     "blink": ("light.blink", "have no light that can be switched"),
     "light_off": ("light.blink", "have no light that can be switched"),
     "keep_pictures": ("camera.gallery", "do not keep pictures of their own"),
+    "wear_detection": ("display.preferences", "let nobody set that"),
+    "head_up_angle": ("display.preferences", "let nobody set that"),
+    "head_up": ("display.preferences", "let nobody set that"),
+    "double_tap": ("display.preferences", "let nobody set that"),
+    "notification_time": ("display.preferences", "let nobody set that"),
+    "language": ("display.preferences", "let nobody set that"),
+    "restart": ("display.restart", "do not let themselves be restarted"),
+    "navigate": ("display.navigation", "show no turns of their own"),
+    "end_navigation": ("display.navigation", "show no turns of their own"),
+    "begin_translation": ("display.translation", "show no translations of their own"),
+    "translation": ("display.translation", "show no translations of their own"),
     "gain": ("microphone.gain", "do not let the gain of their microphone be set"),
 }
 """Action → the capability it needs, and the message for glasses without it."""
-_DASHBOARD: Final = frozenset({"layout", "weather", "calendar", "note"})
+_CONTENT: Final = frozenset({"layout", "weather", "calendar", "note", "navigate", "translation"})
+"""What is written into something that the glasses show by themselves."""
 _ENTRY: Final = ("title", "time", "place")
+_TURN: Final = ("street", "distance", "trip_time", "trip_distance", "speed")
+_SAID: Final = ("original", "translated")
 _NEVER: Final = frozenset({"unsupported", "bad_message", "too_big"})
 """Codes of refusals for which a retry does not help."""
 
@@ -87,7 +106,7 @@ class GlassesSettings:
             await self.set_volume(_percent(details.get("level")))
         elif action == "notify":
             await self._notify(str(details["title"]), str(details["text"]), str(details["app"]))
-        elif action in _DASHBOARD:
+        elif action in _CONTENT:
             await self._send(await self._content(action, details))
         else:
             await self._send(_command(action, details))
@@ -116,7 +135,7 @@ class GlassesSettings:
             )
 
     async def _content(self, action: str, details: Mapping[str, Any]) -> Command:
-        """Return the command that fills the dashboard. Raises `ToolFailure`."""
+        """Return the command that gives the glasses something to show. Raises `ToolFailure`."""
         from firmware_bridge import own_commands as own  # noqa: PLC0415 - for glasses that have one
 
         match action:
@@ -139,6 +158,13 @@ class GlassesSettings:
                 return _create(
                     lambda: own.SetCalendar(tuple(own.CalendarEntry(*each) for each in worded))
                 )
+            case "navigate":
+                turn, left = own.Turn(details["turn"]), details.get("left_traffic") is True
+                texts = {key: await self.word(str(details.get(key, ""))) for key in _TURN}
+                return _create(lambda: own.Navigate(turn, **texts, left_traffic=left))
+            case "translation":
+                said = [await self.word(str(details.get(key, ""))) for key in _SAID]
+                return _create(lambda: own.ShowTranslation(*said))
             case _:
                 title = await self.word(str(details.get("title", "")))
                 text = await self.word(str(details.get("text", "")))
@@ -190,6 +216,13 @@ def _command(action: str, details: Mapping[str, Json]) -> Command:
         return _create(lambda: SetBrightness(level, auto=auto))
     if action == "silent":
         return SetSilentMode(on=details["on"] is True)
+    if action == "wear_detection":
+        return SetWearDetection(on=details["on"] is True)
+    if action == "head_up_angle":
+        degrees: Any = details["degrees"]
+        return _create(lambda: SetHeadUpAngle(degrees))
+    if action == "double_tap":
+        return SetDoubleTap(DoubleTap(details["opens"]))
     return ExitToDashboard() if action == "dashboard" else _create(lambda: _own(action, details))
 
 
@@ -210,6 +243,18 @@ def _own(action: str, details: Mapping[str, Any]) -> Command:
             return own_commands.SwitchLightOff()
         case "keep_pictures":
             return own_commands.KeepPictures(details["on"] is True)
+        case "head_up":
+            return own_commands.SetHeadUpAction(details["opens"] == "dashboard")
+        case "notification_time":
+            return own_commands.SetNotificationTime(details["seconds"])
+        case "language":
+            return own_commands.SetLanguage(details["language"])
+        case "restart":
+            return own_commands.Restart()
+        case "end_navigation":
+            return own_commands.EndNavigation()
+        case "begin_translation":
+            return own_commands.StartTranslation(details["source"], details["target"])
         case "gain":
             return own_commands.SetMicrophoneGain(details["level"])
         case _:

@@ -39,7 +39,13 @@ RARE = (
     "glasses:leave_wifi",
     "glasses:light",
     "glasses:motion",
+    "glasses:navigate",
+    "glasses:preferences",
+    "glasses:remove_voice_note",
+    "glasses:restart",
     "glasses:set_microphone",
+    "glasses:translate",
+    "glasses:voice_notes",
     "glasses:wifi",
 )
 """Tools for what few glasses have: their own tests and test_switching look at them."""

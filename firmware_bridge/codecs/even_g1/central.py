@@ -309,7 +309,7 @@ class EvenG1Codec:
         if isinstance(reply, Failed) and isinstance(request.about, OwnCommand):
             self._encoder.own.left_navigation()
         if isinstance(reply, Done):
-            self._tell(*self._hidden_by(request.about))
+            self._tell(*self._hidden_by(request.about), *self._own.done(request.about))
         if reply is not None:
             self._inbox.append(Incoming(reply, re=request.number))
 

@@ -10,7 +10,10 @@ from tests.scenarios.world import until, world
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-ON_A_LENS = ("captions", "clear", "dashboard", "dismiss", "notify")
+ON_A_LENS = (
+    *("captions", "clear", "dashboard", "dismiss", "notify"),
+    *("navigate", "preferences", "restart", "translate"),
+)
 NOT_OF_A_LIVE = {
     **{f"glasses:{tool}": "a display" for tool in ON_A_LENS},
     "glasses:motion": "a motion sensor",
