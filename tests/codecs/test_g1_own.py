@@ -23,6 +23,8 @@ from firmware_bridge.messages import (
     Failed,
     Gesture,
     Gestured,
+    Hiding,
+    HidingChanged,
     RunningAppChanged,
     ShowNotification,
     ShowPage,
@@ -47,6 +49,7 @@ from firmware_bridge.own_commands import (
     SetCalendar,
     SetDashboard,
     SetDisplayPosition,
+    SetHeadUpAction,
     SetMap,
     SetNote,
     SetWeather,
@@ -581,6 +584,24 @@ def test_looking_up_tells_what_is_seen_and_a_right_tap_turns_the_page(pair):
     seen = [event for event in pair.events() if isinstance(event, DashboardSeen)]
     dual = DashboardLayout.DUAL, DashboardPane.CALENDAR
     assert seen == [DashboardSeen(*dual, 0, unread=0, low_power=False), DashboardSeen(*dual, 1)]
+
+
+def test_looking_up_hides_nothing_where_it_opens_nothing(pair):
+    pair.ask(SetHeadUpAction(dashboard=False))
+    pair.arms[R].send(Gestured(Gesture.HEAD_UP), pair.now)
+    pair.run()
+    assert pair.events() == [Gestured(Gesture.HEAD_UP)]
+    pair.ask(SetHeadUpAction(dashboard=True))
+    pair.arms[R].send(Gestured(Gesture.HEAD_UP), pair.now)
+    pair.run()
+    assert HidingChanged(Hiding.LOOKED_UP, hidden=True) in pair.events()
+
+
+def test_the_list_lacks_a_spoken_note_that_was_deleted(pair):
+    pair.arms[R].send(VoiceNotesChanged((VoiceNote(1, 5), VoiceNote(2, 6))), pair.now)
+    pair.run()
+    pair.ask(DeleteVoiceNote(2))
+    assert pair.events()[-1] == VoiceNotesChanged((VoiceNote(1, 5),))
 
 
 def test_a_calibration_is_confirmed_by_a_tap_with_the_next_number():

@@ -52,6 +52,8 @@ class ArmFacts:
     pane: DashboardPane = DashboardPane.NOTES
     page: int = 0
     looks_up: bool = False
+    opens_looking_up: bool = True
+    """Whether looking up opens the dashboard."""
     notification_s: int = 5
     debug: bool = False
     calibrated: bytes = b""

@@ -43,7 +43,7 @@ from firmware_bridge.messages import (
     StopMicrophone,
     UpdatePage,
 )
-from firmware_bridge.own_commands import SetDisplayPosition
+from firmware_bridge.own_commands import SetDisplayPosition, SetHeadUpAction
 from firmware_bridge.packets import MIN_PACKET, clamp_packet
 from firmware_bridge.sides import Side, Sided, SideNews
 from firmware_bridge.whole_page import whole_page
@@ -337,6 +337,8 @@ class EvenG1Codec:
         match command:
             case SetSilentMode(on):
                 return self._decoder.hides(Hiding.SILENT, on)
+            case SetHeadUpAction(dashboard):
+                self._decoder.opens_looking_up = dashboard
             case SetBrightness(level, auto):
                 return self._decoder.hides(Hiding.DARK, level == 0 and not auto)
         return []

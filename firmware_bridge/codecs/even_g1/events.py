@@ -72,6 +72,8 @@ class EventDecoder:
         self._case = CaseChanged()
         self._worn: bool | None = None
         self._hiding: dict[Hiding, bool] = {}
+        self.opens_looking_up = True
+        """Whether looking up opens the dashboard, which hides the page."""
 
     def event(self, side: Side, packet: bytes, now: float) -> list[Event]:
         """Process an F5 packet. Unused and unknown events return no event."""
@@ -80,7 +82,9 @@ class EventDecoder:
             known = Sub(sub)
         except ValueError:
             return []
-        hiding = self.hides(*_HIDING[known]) if known in _HIDING else []
+        hiding: list[Event] = []
+        if known in _HIDING and (known is not Sub.HEAD_UP or self.opens_looking_up):
+            hiding = self.hides(*_HIDING[known])
         if known in _GESTURES:
             return [*hiding, *self._gesture(side, _GESTURES[known], now)]
         if known is Sub.LONG_PRESS_OVER:

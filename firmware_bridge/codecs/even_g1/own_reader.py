@@ -114,7 +114,8 @@ class OwnReader:
         """Read a setting of the glasses themselves; None for what is read elsewhere."""
         match packet[0]:
             case Op.HEAD_UP_ACTION:
-                return _generic(SetHeadUpAction(packet[5] != HEAD_UP_NOTHING), packet)
+                self._facts.opens_looking_up = packet[5] != HEAD_UP_NOTHING
+                return _generic(SetHeadUpAction(self._facts.opens_looking_up), packet)
             case Op.LANGUAGE:
                 return _generic(SetLanguage(translation.language_of(packet[5])), packet)
             case Op.NOTIFICATIONS_SET:

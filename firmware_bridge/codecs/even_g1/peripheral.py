@@ -271,7 +271,8 @@ class EvenG1Arm:
         if gesture is Gesture.TAP and facts.calibrated:
             facts.calibrated, told = b"", [*told, facts.calibrated]
         if gesture in (Gesture.HEAD_UP, Gesture.HEAD_DOWN):
-            facts.looks_up, facts.page = gesture is Gesture.HEAD_UP, 0
+            facts.looks_up = gesture is Gesture.HEAD_UP and facts.opens_looking_up
+            facts.page = 0
             told += [dashboard.shown(dashboard_seen(facts))] * facts.looks_up
         elif gesture is Gesture.TAP and facts.looks_up and self.side is Side.RIGHT:
             facts.page = (facts.page + 1) % 256
