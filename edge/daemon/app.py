@@ -305,6 +305,7 @@ class Daemon:
                     self.volume.set,
                     Wording(self.writer).of,
                     self.writer.glasses_clock,
+                    self.tool_services.tile,
                 ),
                 knowledge=self._knowledge,
                 calendars=self.tool_services.calendars,

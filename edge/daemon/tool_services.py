@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from edge.tools.photos import GlassesCamera
     from edge.tools.voice_notes import Words
     from edge.tools.worker_calls import WorkerCalls
+    from firmware_bridge.messages import Tile
     from tools_cache.api.calendars import Calendars
 
 FindCall = Callable[[str], Awaitable[Mapping[str, Json] | None]]
@@ -83,6 +84,10 @@ class ToolServices:
 
             self._pictures = LensImages(self.glasses)
         return self._pictures
+
+    async def tile(self, image: str, width: int, height: int) -> "Tile":
+        """Return a picture fitted into a part of the lens. Raises `ToolFailure`."""
+        return await self.pictures().tile(image, width, height)
 
     def camera(self, glasses: GlassesPort, bus: Bus) -> "GlassesCamera":
         """Return the glasses' camera."""

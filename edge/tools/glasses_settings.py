@@ -28,6 +28,7 @@ from firmware_bridge.messages import (
     SetSilentMode,
     SetWearDetection,
     ShowNotification,
+    Tile,
 )
 from tools_cache.api.tool import ErrorCode, Json, ToolFailure
 
@@ -45,6 +46,7 @@ NEEDS: Final[Mapping[str, tuple[str, str]]] = {
     "dashboard": ("display.dashboard", "have no dashboard of their own"),
     "layout": ("display.dashboard_content", "have no dashboard that can be filled"),
     "weather": ("display.dashboard_content", "have no dashboard that can be filled"),
+    "map": ("display.dashboard_content", "have no dashboard that can be filled"),
     "calendar": ("display.dashboard_content", "have no dashboard that can be filled"),
     "note": ("display.dashboard_content", "have no dashboard that can be filled"),
     "volume": ("speaker", "have no speaker"),
@@ -60,13 +62,16 @@ NEEDS: Final[Mapping[str, tuple[str, str]]] = {
     "language": ("display.preferences", "let nobody set that"),
     "restart": ("display.restart", "do not let themselves be restarted"),
     "navigate": ("display.navigation", "show no turns of their own"),
+    "route": ("display.navigation", "show no turns of their own"),
     "end_navigation": ("display.navigation", "show no turns of their own"),
     "begin_translation": ("display.translation", "show no translations of their own"),
     "translation": ("display.translation", "show no translations of their own"),
     "gain": ("microphone.gain", "do not let the gain of their microphone be set"),
 }
 """Action → the capability it needs, and the message for glasses without it."""
-_CONTENT: Final = frozenset({"layout", "weather", "calendar", "note", "navigate", "translation"})
+_CONTENT: Final = frozenset(
+    "layout weather calendar note map navigate route translation".split(),
+)
 """What is written into something that the glasses show by themselves."""
 _ENTRY: Final = ("title", "time", "place")
 _TURN: Final = ("street", "distance", "trip_time", "trip_distance", "speed")
@@ -79,12 +84,16 @@ async def _as_it_is(text: str) -> str:
     return text
 
 
+async def _no_picture(_image: str, _width: int, _height: int) -> Tile:
+    raise _failure(ErrorCode.UNSUPPORTED, "There is nothing here that fits pictures")
+
+
 @dataclass(eq=False, repr=False)
 class GlassesSettings:
     """Implements `tools_cache.api.handed.Deeds`. `display` sends commands that change the lens; it
     refuses them while a question is shown. `set_volume` sets the voice's, in percent. `word` makes
     a text plain, in the wearer's form. `wearer_clock`: the wearer's time, or None if that is not
-    known.
+    known. `tile` fits a picture into a part of the lens, so wide and so high.
     """
 
     glasses: GlassesPort
@@ -93,6 +102,7 @@ class GlassesSettings:
     set_volume: Callable[[int], Awaitable[None]]
     word: Callable[[str], Awaitable[str]] = _as_it_is
     wearer_clock: Callable[[], SetClock | None] = lambda: None
+    tile: Callable[[str, int, int], Awaitable[Tile]] = _no_picture
     _allowed: dict[str, App] = field(default_factory=dict, init=False)
     _allowed_on: str = field(default="", init=False)
     _notifying: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
@@ -162,6 +172,9 @@ class GlassesSettings:
                 turn, left = own.Turn(details["turn"]), details.get("left_traffic") is True
                 texts = {key: await self.word(str(details.get(key, ""))) for key in _TURN}
                 return _create(lambda: own.Navigate(turn, **texts, left_traffic=left))
+            case "map" | "route":
+                picture = await self._picture(action, str(details["image"]))
+                return own.SetMap(picture) if action == "map" else own.ShowRoute(picture)
             case "translation":
                 said = [await self.word(str(details.get(key, ""))) for key in _SAID]
                 return _create(lambda: own.ShowTranslation(*said))
@@ -169,6 +182,14 @@ class GlassesSettings:
                 title = await self.word(str(details.get("title", "")))
                 text = await self.word(str(details.get("text", "")))
                 return _create(lambda: own.SetNote(details["slot"], title, text))
+
+    async def _picture(self, action: str, image: str) -> Tile:
+        """Return a picture as large as their map, or their route, is. Raises `ToolFailure`."""
+        known = self.glasses.status().capabilities or Capabilities("", {})
+        width, height = (known.get(f"display.{action}_{side}") for side in ("width", "height"))
+        if not (width and height):
+            raise _failure(ErrorCode.UNSUPPORTED, f"These glasses draw no {action}")
+        return await self.tile(image, width, height)
 
     async def _allow(self, name: str) -> App:
         app = App(f"io.glassd.{zlib.crc32(name.casefold().encode()):08x}", name)

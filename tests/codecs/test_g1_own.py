@@ -166,6 +166,18 @@ def test_a_map_goes_in_28_packets_of_at_most_189_bytes(pair):
     assert pair.shown == {L: [SetMap(MAP)], R: [SetMap(MAP)]}
 
 
+def test_a_smaller_map_lies_where_it_was_placed(pair):
+    pair.ask(SetMap(Tile(280, 134, 13, 2, 1, b"\xff\xf8\x80\x08")))
+    (seen,) = pair.shown[L]
+    rows = [seen.picture.pixels[at : at + 37] for at in range(0, 37 * 136, 37)]
+    assert rows[134:] == [bytes(35) + b"\xff\xf8", bytes(35) + b"\x80\x08"]
+    assert not any(map(any, rows[:134]))
+    pair.ask(ShowRoute(Tile(4, 1, 8, 1, 1, b"\x99"), Tile(0, 0, 8, 1, 1, b"\xf0")))
+    route = pair.shown[L][-1]
+    assert route.picture.pixels[:20] == bytes(17) + b"\x09\x90\x00"
+    assert route.overlay.pixels[:2] == b"\xf0\x00"
+
+
 def test_a_long_calendar_goes_in_several_packets(pair):
     entries = tuple(CalendarEntry(f"{n}" * 90, "12:30", "Café") for n in range(8))
     assert isinstance(pair.ask(SetCalendar(entries)), Done)
@@ -206,9 +218,9 @@ def test_a_generic_refusal_counts_for_the_dashboard_too(pair):
 @pytest.mark.parametrize(
     ("command", "detail"),
     [
-        (SetMap(Tile(0, 0, 8, 8, 1, bytes(8))), "a map of 8 × 8; it must be 296 × 136"),
+        (SetMap(Tile(1, 0, 296, 136, 1, MAP.pixels)), "296 × 136 at 1, 0; .* within 296 × 136"),
         (SetMap(arrow=MAP), "an? arrow of 296 × 136; it must be 32 × 32"),
-        (ShowRoute(MAP), "a map of 296 × 136; it must be 136 × 136"),
+        (ShowRoute(MAP), "a map of 296 × 136 at 0, 0; it must be within 136 × 136"),
         (StartTranslation("en", "sv"), "does not know 'sv'; zh, en"),
         (SetNote(1, "t", "x" * 300), "a note of 301 bytes; 230 fit"),
         (Navigate(Turn.LEFT, "x" * 240), "the texts of a turn have 255 bytes; 244 fit"),

@@ -6,8 +6,16 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from firmware_bridge.codecs.even_g1.picture import centred
 from firmware_bridge.codecs.even_g1.pieces import PieceJoiner, cut
-from firmware_bridge.codecs.even_g1.wire import STOCK, Dialect, Op, dashboard_time
+from firmware_bridge.codecs.even_g1.wire import (
+    HEIGHT,
+    MAP_WIDTH,
+    STOCK,
+    Dialect,
+    Op,
+    dashboard_time,
+)
 from firmware_bridge.errors import CommandRefused, RemoteViolation, Violation
 from firmware_bridge.messages import Command, Event, SetClock, Tile
 from firmware_bridge.own_commands import (
@@ -32,8 +40,7 @@ CHUNKED: Final = frozenset({CALENDAR, STOCK_PRICES, NEWS, MAP})
 """Sub-commands whose packets are counted."""
 ROOM: Final = 180
 """Bytes of data in a packet of the vendor's app, which has 189 in all."""
-MAP_SIZE: Final = (296, 136)
-"""Size of the map: what 28 captured packets of 180 bytes hold."""
+MAP_SIZE: Final = (MAP_WIDTH, HEIGHT)
 ARROW_SIZE: Final = (32, 32)
 _MAX_BYTES: Final = 16384
 _LAYOUTS: Final = tuple(DashboardLayout)
@@ -73,23 +80,18 @@ def calendar(message: SetCalendar, numbers: Iterator[int], max_packet: int) -> t
 
 
 def map_of(message: SetMap, numbers: Iterator[int], max_packet: int) -> tuple[bytes, ...]:
-    """Return the packets of a map, or of an arrow on it. Raises `CommandRefused`: another size."""
+    """Return the packets of a map, or of an arrow on it. Raises `CommandRefused`: too large."""
     if message.picture is not None:
-        _check_size("map", message.picture, MAP_SIZE)
-        data = bytes((_PICTURE, 1)) + message.picture.pixels
+        data = bytes((_PICTURE, 1)) + centred("map", message.picture, *MAP_SIZE)
     elif message.arrow is not None:
-        _check_size("arrow", message.arrow, ARROW_SIZE)
+        if (message.arrow.width, message.arrow.height) != ARROW_SIZE:
+            size = f"{message.arrow.width} × {message.arrow.height}"
+            raise CommandRefused("bad_message", f"an arrow of {size}; it must be 32 × 32")
         data = bytes((_ARROW,)) + _SPOT.pack(message.arrow.x, message.arrow.y)
         data += message.arrow.pixels
     else:
         data = bytes((_LOADING,))
     return _cut(MAP, _MAP_HEAD + data, numbers, max_packet)
-
-
-def _check_size(what: str, tile: Tile, size: tuple[int, int]) -> None:
-    if (tile.width, tile.height) != size:
-        detail = f"a {what} of {tile.width} × {tile.height}; it must be {size[0]} × {size[1]}"
-        raise CommandRefused("bad_message", detail)
 
 
 def _cut(sub: int, data: bytes, numbers: Iterator[int], max_packet: int) -> tuple[bytes, ...]:

@@ -39,6 +39,8 @@ PAGE_BYTES: Final = 390
 TEXT_WIDTH: Final = 488
 WIDTH: Final = 576
 HEIGHT: Final = 136
+MAP_WIDTH: Final = 296
+"""Of the map on the dashboard: what 28 captured packets of 180 bytes hold."""
 
 LC3_FRAMES: Final = 10
 LC3_FRAME_BYTES: Final = 20

@@ -2,10 +2,13 @@
 notes, preferences, restart; each as its wearer sees it.
 """
 
+import base64
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
+from io import BytesIO
 
 import pytest
+from PIL import Image
 
 from edge.runtime.clock import Clock
 from firmware_bridge.messages import Gesture
@@ -106,6 +109,22 @@ async def test_turns_and_translations_are_seen_and_a_page_takes_their_place(tmp_
         await both_show(place, "Hello", "Salut")
         await does(place, "glasses:translate", end=True)
         await both_show(place)
+
+
+async def test_a_map_is_drawn_beside_the_turn_and_kept_for_the_dashboard(tmp_path):
+    square = Image.new("L", (40, 20), 255)
+    out = BytesIO()
+    square.save(out, "PNG")
+    image = base64.b64encode(out.getvalue()).decode()
+    async with worn(tmp_path) as place:
+        await does(place, "glasses:navigate", turn="left", map=image)
+        lit = lambda: [place.mock.glasses.lenses[side].lit for side in Side]  # noqa: E731
+        await until(lambda: lit() == [800, 800], lambda: f"a map of 40 × 20; lit: {lit()}")
+        said = await does(place, "glasses:dashboard", layout="full", pane="map", map=image)
+        assert said == "Dashboard: layout, map"
+        assert place.mock.glasses.settings["map"] == ["picture"]
+        wrong = await place.call("glasses:navigate", {"turn": "left", "map": "iVBORw0KGgoAAAAN"})
+        assert wrong.error.message == "image: the image is neither a PNG nor a JPEG"
 
 
 @needs("liblc3")

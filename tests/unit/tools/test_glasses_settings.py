@@ -27,6 +27,7 @@ from firmware_bridge.messages import (
     SetSilentMode,
     SetWearDetection,
     ShowNotification,
+    Tile,
 )
 from firmware_bridge.own_commands import (
     CalendarEntry,
@@ -42,10 +43,12 @@ from firmware_bridge.own_commands import (
     SetDisplayPosition,
     SetHeadUpAction,
     SetLanguage,
+    SetMap,
     SetMicrophoneGain,
     SetNote,
     SetNotificationTime,
     SetWeather,
+    ShowRoute,
     ShowTranslation,
     Sky,
     StartTranslation,
@@ -61,6 +64,7 @@ LIT = dict.fromkeys(
     ("light", "light.brightness", "light.blink", "microphone", "microphone.gain"), True
 ) | {"camera": True, "camera.gallery": True}
 ALL = G1.merged(Capabilities.of("", LIT, origin=Origin.FIRMWARE, now=0.0))
+SPOT = Tile(1, 2, 8, 1, 1, b"\xf0")
 NOON = 1_800_000_000
 NOTE = {"title": "Door", "text": "Somebody is there", "app": "Doorbell"}
 
@@ -145,6 +149,26 @@ async def test_each_deed_is_one_command(deed, details, command):
     writer = Writer(now=datetime(2026, 11, 23, tzinfo=UTC))
     await amenities(glasses, word=Wording(lambda: writer).of)(deed, details)
     assert glasses.told == [command]
+
+
+@pytest.mark.parametrize(
+    ("deed", "size", "command"), [("map", (296, 136), SetMap), ("route", (136, 136), ShowRoute)]
+)
+async def test_a_picture_is_made_as_large_as_the_glasses_draw_it(deed, size, command):
+    asked = []
+
+    async def tile(*what):
+        asked.append(what)
+        return SPOT
+
+    glasses = Glasses()
+    await amenities(glasses, tile=tile)(deed, {"image": "iVBOR"})
+    assert (asked, glasses.told) == ([("iVBOR", *size)], [command(SPOT)])
+    values = {key: each for key, each in G1.values.items() if not key.endswith("_width")}
+    with pytest.raises(ToolFailure, match=f"draw no {deed}"):
+        await amenities(Glasses(Capabilities("", values)), tile=tile)(deed, {"image": "iVBOR"})
+    with pytest.raises(ToolFailure, match="nothing here that fits pictures"):
+        await amenities(glasses)(deed, {"image": "iVBOR"})
 
 
 async def test_whom_a_notification_is_from_is_allowed_first_and_once():

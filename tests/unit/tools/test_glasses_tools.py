@@ -225,12 +225,32 @@ async def test_what_glasses_show_and_do_by_themselves_is_told(run, glasses, tool
     assert (glasses.told, answer.data["text"]) == (told, text)
 
 
+async def test_maps_are_sent_after_what_they_belong_to(run):
+    done = []
+
+    async def do(deed, details):
+        done.append((deed, details))
+
+    picture = {"image": "iVBORw0KGgoAAAAN"}
+    await run(
+        "glasses:dashboard", {"map": picture["image"], "layout": "full", "pane": "map"}, do=do
+    )
+    await run("glasses:navigate", {"map": picture["image"], "turn": "left"}, do=do)
+    assert done == [
+        ("layout", {"layout": "full", "pane": "map"}),
+        ("map", picture),
+        ("navigate", {"turn": "left"}),
+        ("route", picture),
+    ]
+
+
 @pytest.mark.parametrize(
     ("tool", "args"),
     [
         ("glasses:preferences", {}),
         ("glasses:navigate", {}),
         ("glasses:navigate", {"turn": "left", "end": True}),
+        ("glasses:navigate", {"map": "iVBORw0KGgoAAAAN", "end": True}),
         ("glasses:translate", {}),
         ("glasses:translate", {"from": "en"}),
         ("glasses:translate", {"to": "en", "original": "x"}),
