@@ -386,6 +386,13 @@ OWN_ASKED: Final = (
         b("22 0A 00 00 01 00 00 00 00 00"),
     ),
     Asked(
+        "status-get-numbered",
+        "§5 22 status get; §9 22 0A 00 seq 01 (WK)",
+        b("22 05 00 09 01"),
+        b("22 0A 00 09 01 00 00 00 00 00"),
+    ),
+    Asked("clear-any-notification", "§5 4C, without an id (FP)", b("4C"), b("4C C9", pad=20)),
+    Asked(
         "long-press",
         "§5 26 06 00 seq 07 0/1; reply 26 06 00 seq sub C9 (WK)",
         b("26 06 00 07 07 00"),

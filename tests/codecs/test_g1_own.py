@@ -629,6 +629,10 @@ def test_a_calibration_is_confirmed_by_a_tap_with_the_next_number():
         "10 06 00 05 01 C9" + padding,
         "F5 01",
     ]
+    for packet in ("10 07 00 05 02 01 00", "10 07 00 0D 02 01 01"):
+        arm.receive_packet(bytes.fromhex(packet), 0.0)
+    arm.send(Gestured(Gesture.TAP), 0.0)
+    assert len(arm.packets_to_send(0.0)) == 3, "what was acknowledged is over"
 
 
 def test_an_arm_logs_only_while_its_log_is_on():

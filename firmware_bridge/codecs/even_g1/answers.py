@@ -121,13 +121,21 @@ def _state(_packet: bytes, facts: ArmFacts, _dialect: Dialect) -> bytes:
 def _calibrate(packet: bytes, facts: ArmFacts, _dialect: Dialect) -> bytes:
     """Begin a calibration; the same packet with the next number follows when it is confirmed."""
     number, sub = packet[3], packet[4]
-    facts.calibrated = padded(Op.CALIBRATE, 6, 0, (number + 1) & 0xFF, sub, ACCEPTED)
+    begun = packet[5:7] in (b"", b"\x01\x00")  # clear the zero position; start
+    confirmed = padded(Op.CALIBRATE, 6, 0, (number + 1) & 0xFF, sub, ACCEPTED)
+    facts.calibrated = confirmed if begun else b""
     return padded(Op.CALIBRATE, 6, 0, number, sub, ACCEPTED)
 
 
 def dashboard_seen(facts: ArmFacts, *, looking_up: bool = True) -> DashboardSeen:
     seen = DashboardSeen(facts.layout, facts.pane, facts.page)
     return replace(seen, unread=0, low_power=False) if looking_up else seen
+
+
+def _status(packet: bytes, facts: ArmFacts, _dialect: Dialect) -> bytes:
+    """Answer with what is seen on looking up, and the request's number if it has one."""
+    seen = dashboard.shown(dashboard_seen(facts))
+    return seen[:3] + (packet[3:4] or b"\0") + seen[4:]
 
 
 def _fixed(*values: int) -> Callable[[bytes, ArmFacts, Dialect], bytes]:
@@ -158,10 +166,10 @@ _ANSWERS: Final[dict[int, Callable[[bytes, ArmFacts, Dialect], bytes]]] = {
     Op.NOTIFICATIONS_GET: lambda _p, facts, _d: padded(
         Op.NOTIFICATIONS_GET, ACCEPTED, facts.notification_s > 0, facts.notification_s
     ),
-    Op.LOOKED_UP: lambda _p, facts, _d: dashboard.shown(dashboard_seen(facts)),
+    Op.LOOKED_UP: _status,
     Op.USAGE: _fixed(Op.USAGE, ACCEPTED, *b"{}"),
 }
-_TAKEN: Final = {Op.FIRST, Op.MTU, Op.EVENT} | set(bytes.fromhex("07 09 2D 2E 3F 58"))
+_TAKEN: Final = {Op.FIRST, Op.MTU, Op.EVENT} | set(bytes.fromhex("07 09 2A 2D 2E 3F 58"))
 """Functions of which no source has more than the number: accepted and ignored."""
 
 

@@ -99,7 +99,7 @@ class OwnReader:
             case Op.NAVIGATION:
                 return self._assumed(self._navigation.read(packet), packet)
             case Op.NOTIFICATION_CLEAR:
-                if len(packet) < 5:
+                if 1 < len(packet) < 5:
                     raise RemoteViolation(Violation.TRUNCATED, f"4C of {len(packet)} bytes")
                 return _generic(ClearNotification(int.from_bytes(packet[1:5], "big")), packet)
         return self._assumed(translation.read(packet), packet)

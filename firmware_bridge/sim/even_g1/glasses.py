@@ -173,7 +173,7 @@ class ArmSession(PeripheralSession):
                 self._glasses.tell(self._glasses.lens_report())
                 return Done()
             case ClearNotification(number):
-                self._take_notification(number)
+                self._take_notification(number or self._notified_of)
                 return Done()
             case Restart():
                 return self._restart()

@@ -149,6 +149,9 @@ async def test_a_notification_is_cleared_by_its_number_only(pair: Pair) -> None:
     assert lines(pair) == ["A: Ada", "", "Hi"]
     assert (await pair.left.ask("4C 00 00 00 1B"))[:2] == b"\x4c\xc9"
     assert lines(pair) == ["the page"]
+    await pair.left.ask(bytes((0x4B, 27, 1, 0)) + body)
+    await pair.left.ask("4C")
+    assert lines(pair) == ["the page"]
 
 
 async def test_notes_are_written_changed_and_removed(pair: Pair) -> None:
