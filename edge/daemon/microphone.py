@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 CHUNK: Final = 10
 """Frames of a recording that go to a recogniser together: 100 ms."""
+PACE_S: Final = 0.1
 AT_ONCE: Final = 1200
 """Frames that wait for a recogniser without one being dropped, see `hearing/child_process.py`."""
 _SHAPING = ("recogniser", "model")
@@ -122,7 +123,7 @@ async def _feed(stream: "RecognitionStream", frames: tuple[bytes, ...]) -> None:
     """
     for index, at in enumerate(range(0, len(frames), CHUNK)):
         if at >= AT_ONCE:
-            await asyncio.sleep(CHUNK / 100)
+            await asyncio.sleep(PACE_S)
         stream.feed(MicrophoneChunk(0, index, frames[at : at + CHUNK]))
     stream.finish()
 
