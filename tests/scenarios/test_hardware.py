@@ -39,6 +39,7 @@ RARE = (
     "glasses:leave_wifi",
     "glasses:light",
     "glasses:motion",
+    "glasses:record_sound",
     "glasses:set_microphone",
     "glasses:wifi",
 )
