@@ -30,8 +30,8 @@ from firmware_bridge.own_commands import (
     WifiFound,
     WifiNetwork,
 )
-from tests.unit.tools.test_glasses_settings import CLOCK
 from tests.unit.tools.media.test_photos import record
+from tests.unit.tools.test_glasses_settings import CLOCK
 from tools_cache.api.tool import CallOrigin, ErrorCode, ToolCall, ToolFailure
 
 HOME = WifiChanged(True, "Home", "10.0.0.7")
