@@ -21,6 +21,7 @@ MAX_FIELD_NUMBER: Final = (1 << 29) - 1
 _MAX_VARINT_BYTES: Final = 10
 _MASK: Final = (1 << 64) - 1
 _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
+_ONE_BYTE: Final = tuple(bytes((value,)) for value in range(0x80))
 _FLOAT: Final = struct.Struct("<f")
 _DOUBLE: Final = struct.Struct("<d")
 
@@ -67,6 +68,8 @@ def _append_bytes(out: bytearray, number: int, value: bytes) -> None:
 
 def varint(value: int) -> bytes:
     """Encode an integer; a negative one takes ten bytes. Raises ValueError beyond 64 bits."""
+    if 0 <= value <= 0x7F:
+        return _ONE_BYTE[value]
     if not -(1 << 63) <= value <= _MASK:
         raise ValueError(f"{value} does not fit 64 bits")
     value &= _MASK

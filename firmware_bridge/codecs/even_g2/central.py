@@ -15,7 +15,7 @@ from firmware_bridge.codec import NEED_DATA, Incoming, _NeedData
 from firmware_bridge.codecs.even_g2 import PAGE_BYTES, SOUND, config, files, hub
 from firmware_bridge.codecs.even_g2.events import EventDecoder
 from firmware_bridge.codecs.even_g2.hub import Code
-from firmware_bridge.codecs.even_g2.lanes import ANSWER_S, Flow, Lane, Task, ask, once
+from firmware_bridge.codecs.even_g2.lanes import ANSWER_S, NEVER, Flow, Lane, Task, ask, once
 from firmware_bridge.codecs.even_g2.pages import HubPage
 from firmware_bridge.codecs.even_g2.picture import pictures
 from firmware_bridge.codecs.even_g2.sound import PAUSE_S, SoundStream
@@ -46,7 +46,7 @@ from firmware_bridge.messages import (
 )
 from firmware_bridge.packets import MIN_PACKET, channel_of, clamp_packet
 from firmware_bridge.protobuf import Message
-from firmware_bridge.sides import Side, Sided, SideNews, SidePacket
+from firmware_bridge.sides import Side, Sided, SideNews
 from firmware_bridge.text_rows import lay_out
 from firmware_bridge.whole_page import whole_page
 
@@ -55,6 +55,7 @@ DOUBT_S: Final = 1.5
 """Seconds after which a page that may be gone is looked for, as one host waits."""
 MAX_REQUESTS: Final = 64
 """Commands without an answer; beyond it the caller is not waiting for answers."""
+UNKNOWN: Final = float("-inf")
 _LENS: Final = (ShowPage, UpdatePage, ClearPage, ExitToDashboard)
 
 
@@ -82,7 +83,8 @@ class EvenG2Codec:
         """The arms that are there, left before right."""
         self._met = False
         self._lanes = {
-            side: Lane(self._ended, partial(self._silent.append, side), dialect) for side in Side
+            side: Lane(side, self._ended, partial(self._silent.append, side), dialect)
+            for side in Side
         }
         self._joiners = {side: Joiner(Kind.GLASSES) for side in Side}
         self._events = EventDecoder(self._doubt)
@@ -92,9 +94,11 @@ class EvenG2Codec:
         self._stream: SoundStream | None = None
         self._silenced_at = float("-inf")
         self._now = 0.0
-        self._battery_at: float | None = None
+        self._battery_at = NEVER
         self._hub_beat_at = 0.0
-        self._probe_at: float | None = None
+        self._probe_at = NEVER
+        self._quiet_until = UNKNOWN
+        """Until then nothing is due but packets that wait."""
         self.set_max_packet(max_packet)
 
     def set_max_packet(self, size: int) -> None:
@@ -106,7 +110,7 @@ class EvenG2Codec:
 
     def receive_packet(self, packet: Sided, now: float) -> None:
         """Process a packet, or a side's loss or return. Raises nothing but `RemoteViolation`."""
-        self._now = now
+        self._now, self._quiet_until = now, UNKNOWN
         try:
             if isinstance(packet, SideNews):
                 self._side(packet, now)
@@ -184,14 +188,14 @@ class EvenG2Codec:
 
     def _doubt(self) -> None:
         """The page may be gone: look for it soon."""
-        if self._hub.alive and self._probe_at is None:
+        if self._hub.alive and self._probe_at == NEVER:
             self._probe_at = self._now + DOUBT_S
 
     # -------------------------------------------------------------- out
 
     def send(self, message: Command | Event | Reply, now: float, *, re: int | None = None) -> int:  # noqa: ARG002 - the contract's
         """Start a command. Raises `CommandRefused` if impossible now, `LocalMisuse` if too many."""
-        self._now = now
+        self._now, self._quiet_until = now, UNKNOWN
         if not isinstance(message, Command):
             raise CommandRefused("unsupported", f"a central never says {type(message).__name__}")
         tasks = [task for lane in self._lanes.values() for task in lane.tasks()]
@@ -274,11 +278,15 @@ class EvenG2Codec:
     def packets_to_send(self, now: float) -> list[Sided]:
         """Return the packets to send now: sides given up first, then packets, left before right."""
         self._now = now
-        out: list[Sided] = [*self._given_up]
-        self._given_up.clear()
-        for side, lane in self._up.items():
-            out += [SidePacket(side, packet) for packet in lane.emit(now)]
-        self._settle(now)
+        out: list[Sided] = []
+        if self._given_up:
+            out += self._given_up
+            self._given_up.clear()
+        for lane in self._up.values():
+            if lane.emit(now, out):
+                self._quiet_until = UNKNOWN
+        if self._silent:
+            self._settle(now)
         return out
 
     def backlog(self) -> int:
@@ -314,30 +322,43 @@ class EvenG2Codec:
 
     def next_timer(self) -> float | None:
         """The time when `handle_timer` must be called, or None."""
-        due = [self._battery_at, self._probe_at]
+        if self._quiet_until == UNKNOWN:
+            self._quiet_until = self._next_due()
+        soonest = self._quiet_until
         for lane in self._up.values():
-            due += (lane.due(), lane.beat_due())
-        due.append(self._hub_beat_at if self._hub.alive else None)
-        due.append(None if self._stream is None else self._stream.due())
-        return min((moment for moment in due if moment is not None), default=None)
+            if lane.has_packets() and lane.free_at < soonest:
+                soonest = lane.free_at
+        return None if soonest == NEVER else soonest
+
+    def _next_due(self) -> float:
+        """Return when something but a packet is due; infinity if nothing is."""
+        soonest = min(self._battery_at, self._probe_at)
+        for lane in self._up.values():
+            soonest = min(soonest, lane.due(), lane.beat_due())
+        if self._hub.alive:
+            soonest = min(soonest, self._hub_beat_at)
+        if self._stream is not None:
+            soonest = min(soonest, self._stream.due())
+        return soonest
 
     def handle_timer(self, now: float) -> None:
         """Retry, and send heartbeats. Raises `LinkLost(SILENT)` if neither arm answers."""
-        self._now = now
+        if now < self._quiet_until:
+            return
+        self._now, self._quiet_until = now, UNKNOWN
         for lane in self._up.values():
             lane.timer(now)
             if now >= lane.beat_due():
                 lane.beat_at = now
                 lane.add(Task(once(config.heartbeat())), urgent=True)
-        if self._battery_at is not None and now >= self._battery_at:
+        if now >= self._battery_at:
             self._battery_at = now + BATTERY_EVERY_S
             for side, lane in self._up.items():
                 lane.add(Task(config.look(self._settings_of(side))))
-        if self._probe_at is not None and now >= self._probe_at:
-            self._probe_at = None
+        if now >= self._probe_at:
+            self._probe_at = NEVER
             self._own(self._look_for_page())
-        reopen_at = None if self._stream is None else self._stream.due()
-        if self._stream is not None and reopen_at is not None and now >= reopen_at:
+        if self._stream is not None and now >= self._stream.due():
             self._stream.reopening()
             self._own(self._listen())
         self._beat_page(now)

@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from firmware_bridge.codecs.even_g2.lanes import NEVER
 from firmware_bridge.codecs.even_g2.wire import LC3_FRAME_BYTES, LC3_FRAMES, SOUND_BYTES, SOUND_S
 from firmware_bridge.errors import RemoteViolation, Violation
 from firmware_bridge.messages import MicrophoneChunk
@@ -37,9 +38,9 @@ class SoundStream:
         """It is being switched on again."""
         self._watching = False
 
-    def due(self) -> float | None:
-        """Return the time at which to switch it on again, or None: that was done already."""
-        return self._heard_at + PAUSE_S if self._watching else None
+    def due(self) -> float:
+        """Return the time at which to switch it on again; infinity: that was done already."""
+        return self._heard_at + PAUSE_S if self._watching else NEVER
 
     def receive(self, side: Side, packet: bytes, now: float) -> MicrophoneChunk | None:
         """Return five LC3 frames, 50 ms in all; None for a packet of the other arm.
