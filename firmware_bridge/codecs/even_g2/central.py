@@ -9,17 +9,16 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, Literal
 
-from msgspec.structs import replace
-
 from firmware_bridge.codec import NEED_DATA, Incoming, _NeedData
 from firmware_bridge.codecs.even_g2 import PAGE_BYTES, SOUND, config, files, hub
 from firmware_bridge.codecs.even_g2.events import EventDecoder
 from firmware_bridge.codecs.even_g2.hub import Code
-from firmware_bridge.codecs.even_g2.lanes import ANSWER_S, NEVER, Flow, Lane, Task, ask, once
+from firmware_bridge.codecs.even_g2.lanes import NEVER, Flow, Lane, Task, ask, once
+from firmware_bridge.codecs.even_g2.own import OwnEncoder
 from firmware_bridge.codecs.even_g2.pages import HubPage
 from firmware_bridge.codecs.even_g2.picture import pictures
 from firmware_bridge.codecs.even_g2.sound import PAUSE_S, SoundStream
-from firmware_bridge.codecs.even_g2.wire import STOCK, Dialect, Joiner, Kind, Received
+from firmware_bridge.codecs.even_g2.wire import RAW, STOCK, Dialect, Joiner, Kind, Received
 from firmware_bridge.errors import CommandRefused, LinkLost, LocalMisuse, LostReason
 from firmware_bridge.messages import (
     AllowApps,
@@ -32,10 +31,12 @@ from firmware_bridge.messages import (
     Failed,
     Hello,
     Hiding,
+    OwnCommand,
     PageClosed,
     Ping,
     Reply,
     SetBrightness,
+    SetClock,
     SetSilentMode,
     ShowNotification,
     ShowPage,
@@ -44,6 +45,7 @@ from firmware_bridge.messages import (
     StopMicrophone,
     UpdatePage,
 )
+from firmware_bridge.own_commands import GetMotion, MotionRead
 from firmware_bridge.packets import MIN_PACKET, channel_of, clamp_packet
 from firmware_bridge.protobuf import Message
 from firmware_bridge.sides import Side, Sided, SideNews
@@ -92,7 +94,10 @@ class EvenG2Codec:
         self._number = 0
         self._page: ShowPage | None = None
         self._stream: SoundStream | None = None
-        self._silenced_at = float("-inf")
+        self._silenced_at = self._rested_at = UNKNOWN
+        self._wants_motion = False
+        self._own_commands = OwnEncoder(dialect)
+        self._offset_s = 0
         self._now = 0.0
         self._battery_at = NEVER
         self._hub_beat_at = 0.0
@@ -140,8 +145,21 @@ class EvenG2Codec:
                 self._tell(chunk)
 
     def _unasked(self, side: Side, received: Received) -> None:
-        if received.payload:
-            self._tell(*self._events.decode(side, received.sid, Message(received.payload)))
+        if not received.payload or received.sid in RAW:
+            return
+        events = self._events.decode(side, received.sid, Message(received.payload))
+        if any(isinstance(event, MotionRead) for event in events):
+            self._moved(events)
+        else:
+            self._tell(*events)
+
+    def _moved(self, events: list[Event]) -> None:
+        """Report motion that was asked for, once; then the sensor rests again."""
+        if self._wants_motion:
+            self._tell(*events)
+        if self._wants_motion or self._now - self._rested_at >= PAUSE_S:
+            self._wants_motion, self._rested_at = False, self._now
+            self._own(self._own_commands.motion(on=False))
 
     def next_event(self) -> Incoming | Literal[_NeedData.NEED_DATA]:
         """Return the next answer or event."""
@@ -166,7 +184,7 @@ class EvenG2Codec:
             return
         self._up = dict(sorted({**self._up, side: lane}.items()))
         lane.sent_at = lane.heard_at = now
-        lane.add(Task(config.greet(side, self._settings_of(side), self._dialect)))
+        lane.add(Task(config.greet(side, self._state_of(side), self._dialect)))
         if side is Side.RIGHT:
             self._restore()
         if not self._met:
@@ -174,9 +192,9 @@ class EvenG2Codec:
         while self._held:
             self._begin(self._held.popleft())
 
-    def _settings_of(self, side: Side) -> Callable[[Message], None]:
-        """Return what reports the settings that an arm answers with."""
-        return lambda answer: self._tell(*self._events.settings(side, answer))
+    def _state_of(self, side: Side) -> config.Report:
+        """Return what reports the state that an arm answers with."""
+        return lambda sid, answer: self._tell(*self._events.decode(side, sid, answer))
 
     def _restore(self) -> None:
         """Restore page and microphone on the right arm: it lost both."""
@@ -245,8 +263,15 @@ class EvenG2Codec:
             case StopMicrophone():
                 return once(ask(hub.audio(on=False)))
             case AllowApps() | ShowNotification():
-                return files.send(command)
-        return once(config.setting(command))
+                return files.send(command, self._offset_s)
+            case SetClock():
+                self._offset_s = command.offset_s
+                return self._own_commands.flow(command)
+            case GetMotion():
+                return self._move()
+            case OwnCommand():
+                return self._own_commands.flow(command)
+        return once(config.setting(command, self._dialect))
 
     def _draw(self, page: ShowPage) -> Flow:
         """Return the flow that shows a page. Raises `CommandRefused` if it is too large."""
@@ -309,6 +334,14 @@ class EvenG2Codec:
             self._stream.opened(self._now)
         return Done()
 
+    def _move(self) -> Flow:
+        """Switch the motion sensor on until its first report; it needs a page."""
+        failed = yield from self._hub.ensure()
+        if not self._hub.alive:
+            return failed
+        self._wants_motion = True
+        return (yield from self._own_commands.motion(on=True))
+
     def _look_for_page(self) -> Flow:
         """Find out whether the page is still there, and report if not."""
         yield from self._hub.probe()
@@ -354,7 +387,7 @@ class EvenG2Codec:
         if now >= self._battery_at:
             self._battery_at = now + BATTERY_EVERY_S
             for side, lane in self._up.items():
-                lane.add(Task(config.look(self._settings_of(side))))
+                lane.add(Task(config.look(side, self._state_of(side))))
         if now >= self._probe_at:
             self._probe_at = NEVER
             self._own(self._look_for_page())
@@ -368,8 +401,14 @@ class EvenG2Codec:
         """Keep the page alive: without heartbeats it is gone after 10 s."""
         if self._hub.alive and now >= self._hub_beat_at:
             self._hub_beat_at = now + self._dialect.hub_beat_s
-            beat = replace(ask(hub.beat(self._dialect)), timeout_s=ANSWER_S, tries=1)
-            self._own(once(beat), urgent=True)
+            self._own(self._beat(), urgent=True)
+
+    def _beat(self) -> Flow:
+        """Send the heartbeat of the page; glasses without a page do not answer it."""
+        answer = yield ask(hub.beat(self._dialect), tries=1)
+        if answer is None:
+            self._doubt()
+        return None
 
     def _own(self, flow: Flow, *, urgent: bool = False) -> None:
         if Side.RIGHT in self._up:

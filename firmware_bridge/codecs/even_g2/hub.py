@@ -20,6 +20,10 @@ IMAGE_ID: Final = 10
 EMPTY: Final = " "
 """Text of an empty page: the glasses ignore an empty string."""
 NO_COMPRESSION: Final = 0
+LZ4: Final = 2
+"""Of a picture in compressed blocks, which firmware from 2.2.6.10 on takes; 1 is a run-length code
+of which no more is known.
+"""
 
 
 class Cmd(IntEnum):

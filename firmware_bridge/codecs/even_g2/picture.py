@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from firmware_bridge.codecs.even_g2 import HEIGHT, WIDTH
+from firmware_bridge.codecs.even_g2 import HEIGHT, WIDTH, lz4
 from firmware_bridge.codecs.even_g2.hub import Rect
 from firmware_bridge.errors import RemoteViolation, Violation
 from firmware_bridge.messages import Tile
@@ -28,6 +28,7 @@ _GREYS: Final = {
     bpp: bytes(level * 15 // ((1 << bpp) - 1) & 0x0F for level in range(256)) for bpp in (1, 2, 4)
 }
 """Bits of a pixel → level of a tile → level of the lens."""
+_HIGH: Final = bytes(level >> 4 for level in range(256))
 _OFFSET: Final = _HEADER.size + len(_PALETTE)
 
 
@@ -151,3 +152,23 @@ def read(file: bytes, place: Rect) -> Tile:
         raise RemoteViolation(Violation.TRUNCATED, f"{len(pixels)} bytes of pixels")
     rows = [pixels[at : at + wide] for at in range(0, len(pixels), stride)]
     return Tile(place.x, place.y, width, height, 4, b"".join(reversed(rows)))
+
+
+def read_lz4(file: bytes, place: Rect) -> Tile:
+    """Return a compressed picture as a tile: a byte for each pixel, its grey in the low half, or in
+    the high one where any byte has more; or a BMP file. Raises `RemoteViolation`.
+
+    That it has a byte for each pixel is all that one host says of it; which half has the grey is
+    assumed.
+    """
+    size = place.width * place.height
+    levels = lz4.decompress(file, max(size, _OFFSET + size))
+    if levels[:2] == b"BM" and len(levels) != size:
+        return read(levels, place)
+    if len(levels) != size:
+        raise RemoteViolation(Violation.TRUNCATED, f"{len(levels)} pixels where {size} are needed")
+    if max(levels) >= _COLOURS:
+        levels = levels.translate(_HIGH)
+    rows = (levels[at : at + place.width] for at in range(0, size, place.width))
+    even = b"".join(row + b"\0" * (place.width % 2) for row in rows)
+    return Tile(place.x, place.y, place.width, place.height, 4, pack(even, 4))

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
+import msgspec
 from bumble.core import AdvertisingData
 
 from firmware_bridge import lc3
@@ -23,6 +24,7 @@ from firmware_bridge.messages import (
     AudioFormat,
     ButtonReleased,
     CapabilitiesChanged,
+    CaseChanged,
     ClearPage,
     Command,
     Done,
@@ -48,6 +50,14 @@ from firmware_bridge.messages import (
     UpdatePage,
 )
 from firmware_bridge.models import Model
+from firmware_bridge.own_commands import (
+    GetMotion,
+    MotionRead,
+    SetCalendar,
+    SetDisplayPosition,
+    SetNote,
+    SetWeather,
+)
 from firmware_bridge.sides import Side
 from firmware_bridge.sim.even_g2.quirks import Firmware, firmware
 from firmware_bridge.sim.gatt import GattIdentity
@@ -63,6 +73,8 @@ MTU: Final = 247
 LATENCY_S: Final = 0.05
 """Seconds from write to reply; 50 to 500 ms were observed."""
 NOTIFICATION_S: Final = 5.0
+LEVEL: Final = MotionRead((0.0, 0.0, 1.0))
+"""Motion of glasses that lie on a table; their unit is not known."""
 _MAKER: Final = 0x5245
 _REPORTED: Final = frozenset({Gesture.TAP, Gesture.DOUBLE_TAP, Gesture.BUTTON_LONG})
 _HIDES: Final = frozenset({Hiding.SILENT, Hiding.DASHBOARD})
@@ -141,6 +153,8 @@ class ArmSession(PeripheralSession):
         match event:
             case Transcript() | CapabilitiesChanged():
                 return False
+            case CaseChanged() if self._side is Side.LEFT:
+                return False
             case HidingChanged(by) if by not in _HIDES or self._side is Side.LEFT:
                 return False
             case Gestured(gesture) if gesture not in _REPORTED:
@@ -194,6 +208,14 @@ class ArmSession(PeripheralSession):
                 return self._set(wear_detection=on)
             case SetHeadUpAngle(degrees):
                 return self._set(head_up_angle=degrees)
+            case SetDisplayPosition(height, depth):
+                return self._set(height=height, depth=depth)
+            case SetWeather() | SetCalendar() | SetNote():
+                word = type(command).__name__.removeprefix("Set").lower()
+                return self._set(**{word: msgspec.to_builtins(command)})
+            case GetMotion():
+                self.tell(LEVEL)
+                return Done()
             case AllowApps(apps):
                 return self._set(apps=[app.id for app in apps])
             case SetClock(local_s):

@@ -54,6 +54,17 @@ def _zeros(received: Received, *, written: bool) -> bool:
     return leaves_it_out if written else starts_with_zero
 
 
+def _wake_word(received: Received, *, speed: int) -> bool:
+    """Whether the wake word is configured with another speed than this firmware takes."""
+    if received.sid != Sid.AI or not received.payload:
+        return False
+    try:
+        message = Message(received.payload)
+        return 13 in message and message.message(13).integer(2) != speed
+    except RemoteViolation:
+        return False
+
+
 _ANY: Final = QuirkChoice()
 _L, _R = Side.LEFT, Side.RIGHT
 QUIRKS: Final[Mapping[str, Mapping[str, QuirkChoice]]] = {
@@ -79,6 +90,18 @@ QUIRKS: Final[Mapping[str, Mapping[str, QuirkChoice]]] = {
         "any": _ANY,
         "empty": _hub(Cmd.BEAT, lambda body: 1 in body),
         "zero": _hub(Cmd.BEAT, lambda body: 1 not in body),
+    },
+    "time": {"any": _ANY, "no-zone": QuirkChoice({"ignores_zone": True})},
+    "motion-request": {
+        "any": _ANY,
+        "22": QuirkChoice({"motion_fields": (22,)}),
+        "20": QuirkChoice({"motion_fields": (20,)}),
+    },
+    "motion-numbers": {"32": _ANY, "64": QuirkChoice({"wide_motion": True})},
+    "wake-word-speed": {
+        "any": _ANY,
+        "32": QuirkChoice(refuses=partial(_wake_word, speed=32)),
+        "80": QuirkChoice(refuses=partial(_wake_word, speed=80)),
     },
     "image-session": {
         "any": _ANY,

