@@ -159,7 +159,9 @@ class ArmSession(PeripheralSession):
                 return False
             case Gestured(gesture) if gesture not in _REPORTED:
                 return False
-        return super().tell(event)
+        taken = super().tell(event)
+        self._take()  # some events end the page
+        return taken
 
     def gestured(self, gesture: Gesture, *, side: Side | None = None) -> bool:
         """Report a gesture through the right arm, made at an arm or (without `side`) at the ring.
