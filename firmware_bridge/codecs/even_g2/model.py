@@ -119,6 +119,11 @@ CONFLICTS: Final = (
         "faceclaw); we send it, and go on without an answer",
     ),
     Quirk(
+        "bonding",
+        "the glasses ask to pair after the first message of a link that is not encrypted "
+        "(captured), which one prose denies; we pair before, and go on where nobody asks",
+    ),
+    Quirk(
         "sound-arm",
         "the microphone is heard from the left arm, or from both; the left one's sound is taken "
         "where there is any",

@@ -138,6 +138,9 @@ class EvenG2Arm:
         self.facts = facts or ArmFacts()
         self.page: HubPageIn | None = None
         self.authenticated = False
+        self.encrypted = True
+        self.waits_for_bond = False
+        """The host sent its first message, and shall be asked to pair."""
         self.listening = self.moving = False
         self._own = OwnReader()
         self._variant = variant
@@ -251,7 +254,9 @@ class EvenG2Arm:
             case config.AUTH:
                 self.authenticated = True
                 self._say(Sid.CONFIG, {1: cmd, 2: magic, config.AUTH_BODY: {}})
-                self._say(Sid.CONFIG, {1: cmd, config.AUTH_BODY: {1: 1}}, flag=NOTICE)
+                self.waits_for_bond = not self.encrypted
+                if self.encrypted:
+                    self.bonded()
             case _ if self.side is Side.LEFT:
                 return
             case config.RING:
@@ -269,6 +274,11 @@ class EvenG2Arm:
             case _:  # also a reset and a restart
                 refused = {1: cmd, 2: _NOT_SUPPORTED}
                 self._say(Sid.CONFIG, {1: config.REFUSED, 2: magic, config.REFUSED_BODY: refused})
+
+    def bonded(self) -> None:
+        """Report that the host is authenticated; on a link that is not encrypted, after that."""
+        self.waits_for_bond = False
+        self._say(Sid.CONFIG, {1: config.AUTH, config.AUTH_BODY: {1: 1}}, flag=NOTICE)
 
     def _settings(self, cmd: int, magic: int, message: Message) -> None:
         flag = self._variant.settings_flag

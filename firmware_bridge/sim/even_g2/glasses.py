@@ -6,9 +6,10 @@ from typing import Any, Final
 
 import msgspec
 from bumble.core import AdvertisingData
+from msgspec.structs import replace
 
 from firmware_bridge import lc3
-from firmware_bridge.codecs.even_g2 import name_of
+from firmware_bridge.codecs.even_g2 import SERVICE_UUID, SOUND_SERVICE_UUID, name_of
 from firmware_bridge.codecs.even_g2.answers import ArmFacts
 from firmware_bridge.codecs.even_g2.peripheral import STREAM, EvenG2Arm
 from firmware_bridge.codecs.even_g2.wire import (
@@ -49,7 +50,7 @@ from firmware_bridge.messages import (
     Transcript,
     UpdatePage,
 )
-from firmware_bridge.models import Model
+from firmware_bridge.models import Channel, Model
 from firmware_bridge.own_commands import (
     GetMotion,
     MotionRead,
@@ -72,9 +73,22 @@ NUMBER: Final = 32
 MTU: Final = 247
 LATENCY_S: Final = 0.05
 """Seconds from write to reply; 50 to 500 ms were observed."""
+BOND_LOOK_S: Final = 0.05
+BOND_LOOKS: Final = 40
+"""How often, in seconds, and how many times it is looked whether the host has paired."""
 NOTIFICATION_S: Final = 5.0
 LEVEL: Final = MotionRead((0.0, 0.0, 1.0))
 """Motion of glasses that lie on a table; their unit is not known."""
+_BASE: Final = SERVICE_UUID[:-4]
+_NUS: Final = "6e40000{}-b5a3-f393-e0a9-e50e24dcca9e"
+UNUSED: Final = (
+    Channel("sound-rx", SOUND_SERVICE_UUID, _BASE + "6401", write=True),
+    Channel("update", _BASE + "1001", _BASE + "0001", write=True),
+    Channel("update-answer", _BASE + "1001", _BASE + "0002", notify=True),
+    Channel("uart", _NUS.format(1), _NUS.format(2), write=True),
+    Channel("uart-answer", _NUS.format(1), _NUS.format(3), notify=True),
+)
+"""Characteristics that are there, and do nothing here: the host needs none of them."""
 _MAKER: Final = 0x5245
 _REPORTED: Final = frozenset({Gesture.TAP, Gesture.DOUBLE_TAP, Gesture.BUTTON_LONG})
 _HIDES: Final = frozenset({Hiding.SILENT, Hiding.DASHBOARD})
@@ -89,10 +103,11 @@ class Arms:
         self.sessions: dict[Side, ArmSession] = {}
 
 
-def parts(_model: Model, quirks: Sequence[str]) -> ModelParts:
+def parts(model: Model, quirks: Sequence[str]) -> ModelParts:
     """Return the parts of one pair. Raises `QuirkError`."""
     serve = partial(_serve, Arms(firmware(quirks)))
-    return ModelParts(tuple(Side), serve, more_follow, _identity, MTU, LATENCY_S)
+    gatt = replace(model.gatt, channels=(*model.gatt.channels, *UNUSED))
+    return ModelParts(tuple(Side), serve, more_follow, _identity, MTU, LATENCY_S, gatt=gatt)
 
 
 def more_follow(packet: bytes) -> bool:
@@ -120,6 +135,7 @@ async def _serve(arms: Arms, glasses: MockGlasses, side: Side | None, link: Peri
     facts = arms.facts[side]
     facts.battery, facts.worn = glasses.batteries[side], glasses.worn
     arm = EvenG2Arm(side, max_packet=link.max_packet, variant=arms.firmware.variant, facts=facts)
+    arm.encrypted = link.encrypted or not arms.firmware.bonds
     session = ArmSession(glasses, link, arm, side, arms)
     arms.sessions[side] = session
     glasses.begin(session, side)
@@ -147,6 +163,24 @@ class ArmSession(PeripheralSession):
         super().__init__(glasses, link, arm, side)
         self._arm = arm
         self._arms = arms
+
+    def _take(self) -> None:
+        """Execute commands; a host that is not bonded is asked to, after its first message."""
+        super()._take()
+        if self._arm.waits_for_bond:
+            self._arm.waits_for_bond = False
+            self._spawn(self._bond())
+
+    async def _bond(self) -> None:
+        """Ask the host to pair. One that cannot is taken as it is, after a while."""
+        if not self._link.encrypted:
+            self._link.ask_for_bond()
+        pace, looks = Pace(self._glasses.time, BOND_LOOK_S), BOND_LOOKS
+        while looks and not self._link.encrypted:
+            await pace.wait()
+            looks -= 1
+        self._arm.bonded()
+        self._work.set()
 
     def tell(self, event: Event) -> bool:
         """Queue an event; what these glasses do not report is not noticed."""

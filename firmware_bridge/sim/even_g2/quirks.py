@@ -23,11 +23,14 @@ Refuses = Callable[[Received], bool]
 
 
 class QuirkChoice(Struct, frozen=True):
-    """One variant: what differs in `Variant`, what is refused, and which arms send sound."""
+    """One variant: what differs in `Variant`, what is refused, which arms send sound, and
+    whether a host is asked to pair.
+    """
 
     says: Mapping[str, Any] = field(default_factory=dict)
     refuses: Refuses | None = None
     sound: tuple[Side, ...] = ()
+    bonds: bool = True
 
 
 def _hub(cmd: Cmd, wrong: Callable[[Message], bool]) -> QuirkChoice:
@@ -114,6 +117,7 @@ QUIRKS: Final[Mapping[str, Mapping[str, QuirkChoice]]] = {
         "00": QuirkChoice({"settings_flag": ANSWER}),
         "01": QuirkChoice({"settings_flag": NOTICE}),
     },
+    "bonding": {"after-auth": _ANY, "none": QuirkChoice(bonds=False)},
     "auth": {"prelude": _ANY, "needed": QuirkChoice({"needs_auth": True})},
     "sound-arm": {
         "left": QuirkChoice(sound=(_L,)),
@@ -129,6 +133,7 @@ class Firmware(Struct, frozen=True):
 
     variant: Variant
     sound: tuple[Side, ...]
+    bonds: bool
 
 
 def firmware(words: Sequence[str]) -> Firmware:
@@ -143,4 +148,5 @@ def firmware(words: Sequence[str]) -> Firmware:
         return any(each(received) for each in refusing)
 
     sound = next(choice.sound for choice in choices if choice.sound)
-    return Firmware(Variant(refuses=refuses, **says), sound)
+    bonds = all(choice.bonds for choice in choices)
+    return Firmware(Variant(refuses=refuses, **says), sound, bonds)

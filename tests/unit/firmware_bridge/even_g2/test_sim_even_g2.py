@@ -43,6 +43,7 @@ from firmware_bridge.sides import Side
 from firmware_bridge.sim.even_g2.glasses import more_follow
 from firmware_bridge.sim.even_g2.quirks import QUIRKS
 from firmware_bridge.sim.faults import parse_fault
+from firmware_bridge.sim.gatt import Subscription
 from firmware_bridge.sim.inproc import Mock, start_mock
 from firmware_bridge.sim.quirks import QuirkError
 from firmware_bridge.transports.ble import open_radio, scan, scan_all
@@ -170,6 +171,35 @@ async def test_a_host_that_writes_the_captured_bytes_is_answered(tmp_path: Path)
             await right.write(bytes.fromhex(packet))
         taken = await answer(right, sid=0xE0)
         assert (taken.integer(1), taken.integer(2), 4 in taken) == (1, 128, True)
+
+
+async def test_the_table_of_the_glasses_is_whole(tmp_path: Path) -> None:
+    async with arm(tmp_path, R) as right:
+        found = {
+            each.uuid[-4:] if each.uuid.startswith("00002760") else each.uuid[:8]: each.properties
+            for service in right._client.services
+            for each in service.characteristics
+        }
+    both = {"write", "write-without-response"}
+    for uuid in ("5401", "6401", "7401", "0001", "6e400002"):
+        assert set(found[uuid]) == both, uuid
+    for uuid in ("5402", "6402", "7402", "0002", "6e400003"):
+        assert set(found[uuid]) == {"notify"}, uuid
+
+
+@pytest.mark.parametrize(("quirk", "asked"), [("bonding=after-auth", 1), ("bonding=none", 0)])
+async def test_a_host_is_asked_to_pair_after_its_first_message(
+    tmp_path: Path, quirk: str, asked: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asks: list[bool] = []
+    ask = Subscription.ask_for_bond
+    monkeypatch.setattr(
+        Subscription, "ask_for_bond", lambda link: asks.append(link.encrypted) or ask(link)
+    )
+    async with arm(tmp_path, R, quirk) as right:
+        assert (await answer(right, bytes.fromhex(AUTH), sid=0x80)).data(3) == b""
+        assert (await answer(right, sid=0x80)).message(3).integer(1) == 1
+    assert asks == [False] * asked
 
 
 async def test_files_have_their_own_characteristics(tmp_path: Path) -> None:
