@@ -266,7 +266,12 @@ class ArmSession(PeripheralSession):
         return Done()
 
     def _notify(self, what: ShowNotification) -> Reply:
-        """Show the notification over the page for a while, at its full width."""
+        """Show the notification over the page for a while, at its full width; not that of an app
+        which is not on the list.
+        """
+        if what.app.id not in self._glasses.settings.get("apps", ()):
+            self._glasses.tell({"event": "notification", "app": what.app.id, "listed": False})
+            return Done()
         title = f"{what.app.name}: {what.title}" if what.title else what.app.name
         rows = [row for row in (title, what.subtitle, *what.text.split("\n")) if row]
         lines = tuple(TextLine(row, text) for row, text in enumerate(rows[: self._lens.rows]))

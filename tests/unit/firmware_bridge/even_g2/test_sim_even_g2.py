@@ -9,16 +9,19 @@ from typing import Any
 import pytest
 from bleak import BleakScanner
 
+from firmware_bridge.catalog import find
 from firmware_bridge.codecs.even_g2 import FILE, FILE_ANSWER, SOUND
 from firmware_bridge.codecs.even_g2.model import CONFLICTS
 from firmware_bridge.codecs.even_g2.wire import Joiner, Kind, cut
 from firmware_bridge.errors import CommandRefused, CommandTimeout
 from firmware_bridge.lc3 import Decoder
 from firmware_bridge.messages import (
+    AllowApps,
     App,
     AudioFormat,
     BatteryChanged,
     ButtonReleased,
+    CaseChanged,
     ClearPage,
     Done,
     Gesture,
@@ -26,6 +29,7 @@ from firmware_bridge.messages import (
     Hiding,
     HidingChanged,
     MicrophoneChunk,
+    PageClosed,
     Ping,
     SetBrightness,
     ShowNotification,
@@ -37,10 +41,19 @@ from firmware_bridge.messages import (
     Tile,
     WornChanged,
 )
+from firmware_bridge.own_commands import (
+    CalendarEntry,
+    GetMotion,
+    SetCalendar,
+    SetDisplayPosition,
+    SetNote,
+    SetWeather,
+    Sky,
+)
 from firmware_bridge.packets import ChannelPacket, channel_of
 from firmware_bridge.protobuf import Message, encode
 from firmware_bridge.sides import Side
-from firmware_bridge.sim.even_g2.glasses import more_follow
+from firmware_bridge.sim.even_g2.glasses import LEVEL, _identity, more_follow
 from firmware_bridge.sim.even_g2.quirks import QUIRKS
 from firmware_bridge.sim.faults import parse_fault
 from firmware_bridge.sim.gatt import Subscription
@@ -164,6 +177,15 @@ async def test_two_arms_advertise_one_serial_and_no_service(tmp_path: Path) -> N
     assert data.service_uuids == []
 
 
+def test_the_advertisement_is_the_captured_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "firmware_bridge.sim.even_g2.glasses.address_of", lambda _key: "E8:9D:EF:A4:DE:80"
+    )
+    right = _identity(find("even_g2"), R)
+    assert right.advertised.hex() == "02010618ff4552533231314741424230393034393980dea4ef9de802"
+    assert right.scan_response.hex() == "14094576656e2047325f33325f525f413444453830"
+
+
 async def test_a_host_that_writes_the_captured_bytes_is_answered(tmp_path: Path) -> None:
     async with arm(tmp_path, R) as right:
         assert right.max_packet == 244
@@ -258,6 +280,31 @@ async def test_gestures_come_from_arms_and_ring(tmp_path: Path) -> None:
         )
 
 
+async def test_the_dashboard_is_filled_and_motion_is_read(tmp_path: Path) -> None:
+    async with wearing(tmp_path, "motion-request=20", "motion-numbers=64") as glasses:
+        settings = glasses.mock.glasses.settings
+        await glasses.ask(SetWeather(1_790_000_000, Sky.RAIN, 11))
+        assert settings["weather"]["celsius"] == 11
+        await glasses.ask(SetCalendar((CalendarEntry("Tea", "16:00", "home"),)))
+        assert [entry["title"] for entry in settings["calendar"]["entries"]] == ["Tea"]
+        await glasses.ask(SetNote(1, "Milk"))
+        assert settings["note"]["title"] == "Milk"
+        await glasses.ask(SetDisplayPosition(8, 9))
+        assert (settings["height"], settings["depth"]) == (8, 9)
+        assert await glasses.ask(GetMotion()) == Done()
+        await glasses.until(LEVEL)
+
+
+async def test_charging_ends_the_page(tmp_path: Path) -> None:
+    async with wearing(tmp_path) as glasses:
+        await glasses.until(CaseChanged(90, False))
+        await glasses.ask(page("Before"))
+        session = glasses.mock.glasses._visits[R]
+        session.tell(BatteryChanged(50, charging=True))
+        assert glasses.lens["lines"] == []
+        await glasses.until(PageClosed())
+
+
 async def test_states_are_reported(tmp_path: Path) -> None:
     async with wearing(tmp_path) as glasses:
         await glasses.until(BatteryChanged(87, False, L), BatteryChanged(87, False, R))
@@ -278,7 +325,11 @@ async def test_settings_and_notifications_are_taken(tmp_path: Path) -> None:
         assert glasses.mock.glasses.settings["brightness"] == 40
         app = App("org.example", "Example")
         assert await glasses.ask(ShowNotification(app, "Title", "Words")) == Done()
-        shown = await glasses.ear.wait("notification")
+        hidden = await glasses.ear.wait("notification")
+        assert (hidden["app"], hidden["listed"]) == ("org.example", False)
+        await glasses.ask(AllowApps((app,)))
+        assert await glasses.ask(ShowNotification(app, "Title", "Words")) == Done()
+        shown = await glasses.ear.wait("notification", count=2)
         assert shown["lines"] == ["Example: Title", "Words"]
         assert shown["app"] == "org.example"
 
