@@ -18,7 +18,7 @@ from firmware_bridge.codecs.even_g2.own import OwnEncoder
 from firmware_bridge.codecs.even_g2.pages import HubPage
 from firmware_bridge.codecs.even_g2.picture import pictures
 from firmware_bridge.codecs.even_g2.sound import PAUSE_S, SoundStream
-from firmware_bridge.codecs.even_g2.wire import RAW, STOCK, Dialect, Joiner, Kind, Received
+from firmware_bridge.codecs.even_g2.wire import RAW, STOCK, Dialect, Joiner, Kind, Manner, Received
 from firmware_bridge.errors import CommandRefused, LinkLost, LocalMisuse, LostReason
 from firmware_bridge.messages import (
     AllowApps,
@@ -84,13 +84,14 @@ class EvenG2Codec:
         self._up: dict[Side, Lane] = {}
         """The arms that are there, left before right."""
         self._met = False
+        manner = Manner(dialect)
         self._lanes = {
-            side: Lane(side, self._ended, partial(self._silent.append, side), dialect)
+            side: Lane(side, self._ended, partial(self._silent.append, side), manner)
             for side in Side
         }
         self._joiners = {side: Joiner(Kind.GLASSES) for side in Side}
         self._events = EventDecoder(self._doubt)
-        self._hub = HubPage(dialect)
+        self._hub = HubPage(dialect.image_bytes)
         self._number = 0
         self._page: ShowPage | None = None
         self._stream: SoundStream | None = None
@@ -183,7 +184,7 @@ class EvenG2Codec:
             lane.clear(f"the {side} side is away")
             return
         self._up = dict(sorted({**self._up, side: lane}.items()))
-        lane.sent_at = lane.heard_at = now
+        lane.heard_at = lane.beat_at = now
         lane.add(Task(config.greet(side, self._state_of(side), self._dialect)))
         if side is Side.RIGHT:
             self._restore()
@@ -405,7 +406,7 @@ class EvenG2Codec:
 
     def _beat(self) -> Flow:
         """Send the heartbeat of the page; glasses without a page do not answer it."""
-        answer = yield ask(hub.beat(self._dialect), tries=1)
+        answer = yield ask(hub.beat)
         if answer is None:
             self._doubt()
         return None

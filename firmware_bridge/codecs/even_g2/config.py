@@ -67,7 +67,7 @@ def auth() -> Exchange:
     return ask(fields, Sid.CONFIG, flag=ANSWER, timeout_s=START_S)
 
 
-def start(dialect: Dialect = STOCK) -> list[Exchange]:
+def start() -> list[Exchange]:
     """What is sent to the right arm before its first page, in the order of the vendor's app.
 
     Switches off the wake word: the glasses' own assistant would take the lens.
@@ -77,13 +77,17 @@ def start(dialect: Dialect = STOCK) -> list[Exchange]:
         (Sid.ONBOARDING, {1: 1, 3: {1: 4}}),
         (Sid.FOREGROUND, {1: 0}),
         (Sid.NOTIFICATIONS, {1: 1, 3: {1: 1, 2: 1, 3: NOTIFIED_S}}),
-        (Sid.AI, {1: 10, 13: {1: 0, 2: dialect.wake_speed}}),
     )
     # the state of the foreground comes as a notice, which answers no message
-    return [
+    asked = [
         ask(each, sid, timeout_s=0.0 if sid is Sid.FOREGROUND else START_S, tries=1)
         for sid, each in messages
     ]
+    return [*asked, ask(_wake_word_off, Sid.AI, timeout_s=START_S)]
+
+
+def _wake_word_off(dialect: Dialect) -> dict[int, Any]:
+    return {1: 10, 13: {1: 0, 2: dialect.wake_speed}}
 
 
 def heartbeat() -> Exchange:
@@ -131,7 +135,7 @@ def greet(side: Side, report: Report, dialect: Dialect = STOCK) -> Flow:
     """Begin a session with an arm. Nothing of it is needed for what follows."""
     if dialect.auth:
         yield auth()
-    for exchange in start(dialect) if side is Side.RIGHT else ():
+    for exchange in start() if side is Side.RIGHT else ():
         _ = yield exchange  # a list takes no answers, so no `yield from`
     yield from look(side, report)
     return None

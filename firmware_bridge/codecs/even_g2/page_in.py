@@ -25,7 +25,6 @@ MAX_ITEM: Final = 64
 LIST_ROW: Final = 40
 """Pixels from one entry to the next."""
 MAX_UPDATE_BYTES: Final = 2000
-MAX_PIECE: Final = 4096
 MAX_FILE: Final = 64 * 1024
 """Bytes of one picture; the largest container needs 20 854."""
 

@@ -14,11 +14,10 @@ from firmware_bridge.codecs.even_g2 import FILE, FILE_ANSWER, SOUND, config, ser
 from firmware_bridge.codecs.even_g2.answers import ArmFacts, setting, settings
 from firmware_bridge.codecs.even_g2.events import SOURCES
 from firmware_bridge.codecs.even_g2.files import FileIn
-from firmware_bridge.codecs.even_g2.hub import BODY, Cmd, Code, HubEvent
+from firmware_bridge.codecs.even_g2.hub import BODY, MAX_PIECE, Cmd, Code, HubEvent
 from firmware_bridge.codecs.even_g2.own import OwnReader
 from firmware_bridge.codecs.even_g2.page_in import (
     MAX_NAME,
-    MAX_PIECE,
     HubPageIn,
     Refused,
     body_of,

@@ -12,6 +12,7 @@ from enum import IntEnum, StrEnum
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from firmware_bridge.errors import CommandRefused, RemoteViolation, Violation
 
@@ -112,6 +113,29 @@ class Dialect(Struct, frozen=True):
 STOCK: Final = Dialect()
 
 
+class Manner:
+    """How the glasses of one connection are spoken to: in a dialect, until they refuse a message in
+    it; then in the other form of each conflict, until they refuse that.
+    """
+
+    def __init__(self, first: Dialect) -> None:
+        self.dialect = first
+        self._other = replace(
+            first,
+            cut=Cut.A if first.cut is Cut.B else Cut.B,
+            zeros=not first.zeros,
+            named=not first.named,
+            widget=10000 if first.widget is None else None,
+            hub_beat_body=not first.hub_beat_body,
+            image_session=not first.image_session,
+            wake_speed=80 if first.wake_speed == 32 else 32,
+        )
+
+    def change(self) -> None:
+        """The glasses refused a message whole: they may take its other form."""
+        self.dialect, self._other = self._other, self.dialect
+
+
 def checksum(payload: bytes) -> bytes:
     """CRC-16/CCITT-FALSE, least significant byte first."""
     return crc_hqx(payload, 0xFFFF).to_bytes(CRC_BYTES, "little")
@@ -192,10 +216,10 @@ class Joiner:
         if size > len(packet) - HEAD:
             detail = f"{len(packet) - HEAD} bytes where {size} are announced"
             raise RemoteViolation(Violation.TRUNCATED, detail)
-        if not 1 <= index <= total:
-            raise RemoteViolation(Violation.BAD_ORDER, f"fragment {index} of {total}")
         if size == 0:
             return Received(seq, sid, flag, None)
+        if not 1 <= index <= total:
+            raise RemoteViolation(Violation.BAD_ORDER, f"fragment {index} of {total}")
         whole = self._add((sid, seq, total), index, packet[HEAD : HEAD + size])
         return None if whole is None else Received(seq, sid, flag, whole)
 

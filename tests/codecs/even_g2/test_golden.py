@@ -254,7 +254,8 @@ def test_pictures_are_below_the_text():
 
 
 def test_a_picture_is_cut_into_numbered_pieces():
-    updates = [Message(encode(each)).message(5) for each in hub.image_updates(1, bytes(5000), 7)]
+    made = [make(Dialect()) for make in hub.image_updates(1, bytes(5000), 7)]
+    updates = [Message(encode(each)).message(5) for each in made]
     assert [(each.integer(6), each.integer(7), len(each.data(8))) for each in updates] == [
         (0, 4096, 4096),
         (1, 904, 904),

@@ -6,6 +6,7 @@ from firmware_bridge.codecs.even_g2 import hub
 from firmware_bridge.codecs.even_g2.hub import Cmd, Code, Rect
 from firmware_bridge.codecs.even_g2.page_in import HubPageIn, Refused
 from firmware_bridge.codecs.even_g2.picture import bmp
+from firmware_bridge.codecs.even_g2.wire import STOCK
 from firmware_bridge.errors import RemoteViolation
 from firmware_bridge.protobuf import Message, encode
 
@@ -136,8 +137,12 @@ def test_bad_texts_are_refused():
 
 def pieces() -> list[Message]:
     file = bmp(bytes(range(16)) * (576 * 288 // 16), Rect(0, 0, 100, 100))
-    updates = hub.image_updates(0, file, 5)
-    return [Message(encode(each)).message(hub.BODY[Cmd.IMAGE]) for each in updates]
+    return updates(file, 5)
+
+
+def updates(file: bytes, session: int) -> list[Message]:
+    made = [make(STOCK) for make in hub.image_updates(0, file, session)]
+    return [Message(encode(each)).message(hub.BODY[Cmd.IMAGE]) for each in made]
 
 
 def test_a_picture_is_shown_when_it_is_whole():
@@ -152,8 +157,8 @@ def test_a_picture_is_shown_when_it_is_whole():
 def test_a_repeated_piece_is_taken_once():
     page = parse(TEXT, images=[{**IMAGE, 3: 200, 4: 140}])
     file = bmp(bytes(576 * 288), Rect(0, 0, 200, 140))
-    updates = [Message(encode(each)).message(5) for each in hub.image_updates(0, file, 5)]
-    taken = [page.add(updates[at]) for at in (0, 1, 1, 2, 3)]
+    sent = updates(file, 5)
+    taken = [page.add(sent[at]) for at in (0, 1, 1, 2, 3)]
     assert taken == [(True, False), (True, False), (True, False), (True, False), (True, True)]
 
 
@@ -162,7 +167,7 @@ def test_pieces_out_of_order_are_refused():
     first, last = pieces()
     assert page.add(last) == (False, False)
     page.add(first)
-    other = Message(encode({**hub.image_updates(0, bytes(5000), 6)[1][5]}))
+    other = updates(bytes(5000), 6)[1]
     assert page.add(other) == (False, False)
 
 

@@ -47,6 +47,7 @@ from firmware_bridge.messages import (
 )
 from firmware_bridge.packets import channel_of
 from firmware_bridge.protobuf import encode
+from firmware_bridge.sim.even_g2.quirks import QUIRKS, firmware
 from tests.codecs.even_g2.pair import L, Pair, R, page
 
 LIT = Tile(100, 50, 40, 30, 1, b"\xff" * 150)
@@ -104,6 +105,15 @@ def test_a_quiet_arm_gets_heartbeats():
     pair.run(for_s=3 * lanes.BEAT_S + 1)
     beats = [packet for packet in pair.said[L] if packet[6:10] == bytes([0x80, 0, 8, 14])]
     assert len(beats) == 3
+
+
+def test_an_arm_with_a_page_gets_its_own_heartbeats_too():
+    pair = Pair().ready()
+    pair.ask(page("Hi"))
+    pair.said[R].clear()
+    pair.run(for_s=3 * lanes.BEAT_S + 1)
+    assert [m.integer(1) for m in pair.messages(R, sid=0x80)] == [14] * 3
+    assert [m.integer(1) for m in pair.messages(R)].count(Cmd.BEAT) == 6
 
 
 def test_batteries_are_asked_for_each_minute():
@@ -736,6 +746,18 @@ def test_the_glasses_take_what_other_hosts_send(name, dialect):
 )
 def test_the_host_takes_what_other_firmware_sends(variant):
     story(Pair(variant=variant))
+
+
+@pytest.mark.parametrize(
+    "quirk", [f"{name}={value}" for name, values in QUIRKS.items() for value in values]
+)
+def test_a_page_lives_with_every_firmware(quirk):
+    pair = Pair(variant=firmware([quirk]).variant)
+    story(pair)
+    pair.shown.clear()
+    pair.run(for_s=40.0)
+    assert ClearPage() not in pair.shown
+    assert pair.arms[R].page is not None
 
 
 def test_a_page_needs_authentication_where_firmware_says_so():
