@@ -207,11 +207,11 @@ class GetMotion(OwnCommand, frozen=True):
 
 
 class MotionRead(OwnEvent, frozen=True):
-    """One reading of the motion sensor, in its own units: acceleration, rotation, magnetism."""
+    """One reading of the motion sensor, in its own units; None: the glasses do not say it."""
 
     acceleration: Vector
-    rotation: Vector
-    magnetism: Vector
+    rotation: Vector | None = None
+    magnetism: Vector | None = None
 
 
 # ------------------------------------------------------------------ dashboard

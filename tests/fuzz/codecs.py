@@ -52,7 +52,9 @@ from firmware_bridge.own_commands import (
     DashboardPane,
     EndNavigation,
     FetchVoiceNote,
+    GetMotion,
     GetRunningApp,
+    MotionRead,
     Navigate,
     SetCalendar,
     SetDashboard,
@@ -118,6 +120,7 @@ COMMANDS: Final = (
     StartTranslation("en", "fr"),
     ShowTranslation("Hello", "Bonjour"),
     GetRunningApp(),
+    GetMotion(),
     SetClock(1_800_000_000),
 )
 VALUES: Final = {"codec": b"\x15", "battery": b"\x57", "features": b"\xff" * 4, "clock": bytes(4)}
@@ -130,6 +133,7 @@ EVENTS: Final = (
     CaseChanged(60, charging=True),
     VoiceNotesChanged((VoiceNote(1, 5, 7), VoiceNote(2, 6, 8))),
     VoiceNoteFetched(1, bytes(range(256)) * 4),
+    MotionRead((0.0, 0.5, 9.8125), (1.0, 0.0, 0.0), (20.0, 0.0, -40.0)),
 )
 
 
