@@ -114,6 +114,20 @@ class SwitchLightOff(OwnCommand, frozen=True):
     """Switch the light off."""
 
 
+class Vibration(StrEnum):
+    """How long the glasses vibrate; how long that is in seconds is their own."""
+
+    SHORT = "short"
+    MEDIUM = "medium"
+    LONG = "long"
+
+
+class Vibrate(OwnCommand, frozen=True):
+    """Vibrate once."""
+
+    length: Vibration = Vibration.MEDIUM
+
+
 # ------------------------------------------------------------------ Wi-Fi and the gallery
 
 
@@ -207,11 +221,13 @@ class GetMotion(OwnCommand, frozen=True):
 
 
 class MotionRead(OwnEvent, frozen=True):
-    """One reading of the motion sensor, in its own units: acceleration, rotation, magnetism."""
+    """One reading of the motion sensor, in its own units: acceleration, rotation, and magnetism
+    where it has a compass.
+    """
 
     acceleration: Vector
     rotation: Vector
-    magnetism: Vector
+    magnetism: Vector | None = None
 
 
 # ------------------------------------------------------------------ dashboard

@@ -205,7 +205,7 @@ def _motion(said: Any) -> dict[str, Json]:
     return {
         "acceleration": list(said.acceleration),
         "rotation": list(said.rotation),
-        "magnetism": list(said.magnetism),
+        "magnetism": None if said.magnetism is None else list(said.magnetism),
     }
 
 

@@ -278,7 +278,11 @@ class MentraNexGlasses:
                 self.facts.battery, self.facts.charging = level, charging
                 self._say_battery()
             case MotionRead():
-                vectors = (message.acceleration, message.rotation, message.magnetism)
+                vectors = (
+                    message.acceleration,
+                    message.rotation,
+                    message.magnetism or (0.0, 0.0, 0.0),
+                )
                 parts = (encode(dict(enumerate(each, 1))) for each in vectors)
                 self._tell({ToPhone.MOTION: encode(dict(enumerate(parts, 1)))})
             case MicrophoneChunk(index=at, frames=frames) if {*map(len, frames)} == {FRAME}:
