@@ -57,6 +57,7 @@ class _Central:
         self._played = played
         self._where = where
         self._codec: Codec[Any] = model.codec(lines[0].session)
+        self._two_sided = model.arms is not None
         self._to_write: deque[Any] = deque()
         self._messages: deque[Incoming] = deque()
 
@@ -81,6 +82,8 @@ class _Central:
             self._codec.send(command, line.at)
         elif line.message is not None:
             self._compare(line)
+        elif line.to and (line.side is None) is self._two_sided:
+            raise ValueError("side: left or right is needed for these glasses, and for no others")
         elif line.to == GLASSD:
             try:
                 self._codec.receive_packet(line.packet(), line.at)
