@@ -114,6 +114,20 @@ class SwitchLightOff(OwnCommand, frozen=True):
     """Switch the light off."""
 
 
+class Vibration(StrEnum):
+    """How long the glasses vibrate; how long that is in seconds is their own."""
+
+    SHORT = "short"
+    MEDIUM = "medium"
+    LONG = "long"
+
+
+class Vibrate(OwnCommand, frozen=True):
+    """Vibrate once."""
+
+    length: Vibration = Vibration.MEDIUM
+
+
 # ------------------------------------------------------------------ Wi-Fi and the gallery
 
 

@@ -67,6 +67,7 @@ from firmware_bridge.own_commands import (
     Sky,
     StartTranslation,
     Turn,
+    Vibrate,
 )
 from firmware_bridge.packets import ChannelPacket, channel_of
 from firmware_bridge.sides import Side, SideNews, SidePacket
@@ -122,6 +123,7 @@ COMMANDS: Final = (
     GetRunningApp(),
     GetMotion(),
     SetClock(1_800_000_000),
+    Vibrate(),
 )
 VALUES: Final = {"codec": b"\x15", "battery": b"\x57", "features": b"\xff" * 4, "clock": bytes(4)}
 """What channels have when they are read; others have a text."""
