@@ -21,6 +21,7 @@ from firmware_bridge.codecs.frame.wire import (
     DATA,
     RATES,
     REFUSED,
+    UNUSED,
     From,
     To,
     capture_bytes,
@@ -162,7 +163,7 @@ class FrameCodec:
             self._battery_level(data)
         elif code in (From.SHOWN, From.PLAYED):
             self._jobs.answered(From(code), data)
-        else:
+        elif code not in UNUSED:
             raise RemoteViolation(Violation.UNKNOWN_FRAME, f"data {code:02X}")
 
     def _informed(self, data: bytes, now: float) -> None:

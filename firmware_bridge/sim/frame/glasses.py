@@ -40,6 +40,8 @@ EXPOSURE_S: Final = 0.8
 """Seconds from the order to the photo: the exposure is measured first."""
 SOUND_S: Final = 0.02
 OTHER: Final = "other"
+JPEG_HEADER: Final = 623
+"""Bytes that a raw photo leaves out."""
 _JPEG_QUALITY: Final = (10, 25, 50, 75, 90)
 _UNKNOWN: Final = (Transcript, CapabilitiesChanged, WornChanged, HidingChanged)
 """Events that a Frame does not have."""
@@ -136,7 +138,7 @@ class FrameSession(PeripheralSession):
         size, quality = capture.resolution, _JPEG_QUALITY[capture.quality]
         jpeg = self._glasses.camera.take(size, round(size * self.photo_height), quality=quality)
         self._glasses.tell({"event": "photo", "size": size, "bytes": len(jpeg)})
-        self.tell(PhotoTaken(0, jpeg))
+        self.tell(PhotoTaken(0, jpeg[JPEG_HEADER if capture.raw else 0 :]))
 
     # -------------------------------------------------------------- microphone
 

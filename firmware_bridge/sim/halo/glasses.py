@@ -33,6 +33,8 @@ BATTERY_SERVICE: Final = 0x180F
 _VIDEO: Final = "7a230004-5475-a6a4-654c-8431f6ad49c4"
 _CAPTURE: Final = "7a230006-5475-a6a4-654c-8431f6ad49c4"
 _POWER_STATE: Final = "00002a1a-0000-1000-8000-00805f9b34fb"
+_UPDATE_SERVICE: Final = "8d53dc1d-1db7-4cd3-868b-8a527460aa84"
+_UPDATE: Final = "da2e7828-fbce-4e01-ae9e-261174997c48"
 _PRESENT: Final = 0b10_10_11_11
 """Power state: level good, not charging, discharging, present."""
 
@@ -49,19 +51,22 @@ def parts(model: Model, quirks: Sequence[str]) -> ModelParts:
         partial(_identity, chosen["name"]),
         MTU,
         read=_read,
-        gatt=_with_more(model.gatt) if chosen["characteristics"] == "services" else None,
+        gatt=_with_more(model.gatt, all_of_them=chosen["characteristics"] == "services"),
     )
 
 
-def _with_more(gatt: Gatt) -> Gatt:
-    """Add the characteristics that only one document lists; they stay silent."""
+def _with_more(gatt: Gatt, *, all_of_them: bool) -> Gatt:
+    """Add the characteristic of firmware updates, and those that only one document lists; all
+    stay silent.
+    """
     battery = next(each.service for each in gatt.channels if each.name == "battery")
+    update = Channel("update", _UPDATE_SERVICE, _UPDATE, notify=True, write=True)
     more = (
         Channel("video", gatt.service, _VIDEO, notify=True),
         Channel("capture", gatt.service, _CAPTURE, notify=True),
         Channel("power", battery, _POWER_STATE, notify=True, read=True),
     )
-    return replace(gatt, channels=(*gatt.channels, *more))
+    return replace(gatt, channels=(*gatt.channels, update, *(more if all_of_them else ())))
 
 
 def _read(glasses: MockGlasses, _side: Side | None, channel: str) -> bytes:
