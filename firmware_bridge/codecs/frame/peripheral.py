@@ -9,6 +9,7 @@ from typing import Final, Literal
 from firmware_bridge.codec import NEED_DATA, Incoming, _NeedData
 from firmware_bridge.codecs.frame import blocks, sdk
 from firmware_bridge.codecs.frame.device import FrameDevice
+from firmware_bridge.codecs.frame.hardware import FRAME
 from firmware_bridge.codecs.frame.picture import tile_of
 from firmware_bridge.codecs.frame.ring import SoundRing
 from firmware_bridge.codecs.frame.slots import DATA_S, PROMPT_S, QUEUED_DATA, QUEUED_TEXT, Slot
@@ -78,9 +79,9 @@ class FramePeripheral:
         self.capture = Capture()
         self._max_packet = clamp_packet(max_packet)
         self.reboot: Callable[[], object] = lambda: None
-        halo = self.device.hardware.is_halo
-        self._prompts = Slot(PROMPT_S, QUEUED_TEXT if halo else None)
-        self._data = Slot(DATA_S, QUEUED_DATA if halo else None)
+        queued = self.device.hardware is not FRAME
+        self._prompts = Slot(PROMPT_S, QUEUED_TEXT if queued else None)
+        self._data = Slot(DATA_S, QUEUED_DATA if queued else None)
         self._ring = SoundRing()
         self._out: deque[bytes] = deque()
         self._later: deque[tuple[float, bytes]] = deque()
@@ -224,6 +225,8 @@ class FramePeripheral:
         match code:
             case To.TEXT:
                 self._text(payload)
+            case To.SPRITE | To.PLACE if self._is_monocle:
+                raise RemoteViolation(Violation.UNKNOWN_FRAME, f"no message {code:02X}")
             case To.SPRITE:
                 form = self._ours or self.device.dialect.compress_byte
                 self._sprite(code, payload, compress_byte=form)
@@ -245,7 +248,8 @@ class FramePeripheral:
             case To.HELLO:
                 self._hello()
             case To.BATTERY:
-                charging = bytes((self.device.charging,)) if self._is_halo else b""
+                known = self.device.hardware is not FRAME
+                charging = bytes((self.device.charging,)) if known else b""
                 self._say(bytes((DATA, From.BATTERY, self.device.battery)) + charging)
                 self._acknowledge()
             case To.SHOW:
@@ -258,7 +262,7 @@ class FramePeripheral:
                 self._command(start if rate else StopMicrophone(STREAM))
             case To.BRIGHTNESS if len(payload) == 1 and payload[0] <= 4:
                 self._command(SetBrightness(25 * payload[0]))
-            case To.HEAD_ANGLE if len(payload) == 1 and payload[0] <= 60:
+            case To.HEAD_ANGLE if len(payload) == 1 and payload[0] <= 60 and not self._is_monocle:
                 self.device.head_angle = payload[0]
                 self._acknowledge()
             case To.SPEAK if self._is_halo and payload in (b"\0", b"\1"):
@@ -275,6 +279,10 @@ class FramePeripheral:
     def _is_halo(self) -> bool:
         return self.device.hardware.is_halo
 
+    @property
+    def _is_monocle(self) -> bool:
+        return self.device.hardware.is_monocle
+
     def _spoken(self, reply: Reply) -> None:
         """Say what the speaker played, where the firmware counts it."""
         samples = reply.samples or 0 if isinstance(reply, Done) else 0
@@ -287,7 +295,7 @@ class FramePeripheral:
         if len(self.device.lines) >= MAX_LINES:
             raise ValueError(f"more than {MAX_LINES} lines")
         shown = text.text.replace("\n", " ")
-        if self._is_halo:  # its font has no others
+        if self.device.hardware is not FRAME:  # their fonts have no others
             shown = "".join(ch for ch in shown if " " <= ch <= self.device.hardware.last_glyph)
         self.device.lines.append(self.device.line_at(shown, text.x, text.y))
         self.device.letters += len(shown) - shown.count(" ")

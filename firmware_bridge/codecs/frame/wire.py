@@ -38,6 +38,9 @@ REMOVE_ALL: Final = b"\x07"
 SPEAKER: Final = "speaker"
 BATTERY: Final = "battery"
 """Channels that Halo has beside the two of Frame."""
+PROMPT: Final = "prompt"
+PRINTED: Final = "printed"
+"""Channels of Monocle's prompt: what is typed, and what it answers."""
 MAX_MESSAGE: Final = 0xFFFF
 CARRIED_OUT: Final = bytes((DATA, 0))
 REFUSED: Final = bytes((DATA, 1))
@@ -265,6 +268,13 @@ def read_capture(payload: bytes) -> Capture:
     return Capture(quality, 2 * half, pan - 140, bool(raw))
 
 
+def swapped(pcm: bytes) -> bytes:
+    """Return samples of 16 bits with their two bytes in the other order."""
+    other = bytearray(pcm)
+    other[::2], other[1::2] = pcm[1::2], pcm[::2]
+    return bytes(other)
+
+
 def _unpack(form: struct.Struct, payload: bytes) -> tuple[int, ...]:
     if len(payload) < form.size:
         raise RemoteViolation(Violation.TRUNCATED, f"a message of {len(payload)} bytes")
@@ -297,19 +307,19 @@ MIN_PROMPT: Final = 64
 """Bytes of a packet that the longest statement needs."""
 
 
-def upload(name: str, content: str, max_packet: int) -> Iterator[tuple[bytes, str]]:
+def upload(name: str, content: str, max_packet: int) -> Iterator[tuple[str, str]]:
     """Yield each text for the prompt that writes a file, with what it must print."""
-    yield f"f=frame.file.open('{name}','w');print(1)".encode(), "1"
+    yield f"f=frame.file.open('{name}','w');print(1)", "1"
     room = max_packet - _WRITE_ROOM
     chunk: list[str] = []
     used = 0
     for piece in map(escape, content):  # an escape is never split
         size = len(piece.encode())
         if used + size > room:
-            yield _WRITE.format("".join(chunk)).encode(), "1"
+            yield _WRITE.format("".join(chunk)), "1"
             chunk, used = [], 0
         chunk.append(piece)
         used += size
     if chunk:
-        yield _WRITE.format("".join(chunk)).encode(), "1"
-    yield b"f:close();print(nil)", "nil"
+        yield _WRITE.format("".join(chunk)), "1"
+    yield "f:close();print(nil)", "nil"

@@ -72,18 +72,18 @@ def more_follow(packet: bytes) -> bool:
 
 def _identity(model: Model, _side: Side | None) -> GattIdentity:
     address = address_of(model.key)
-    return identity(model, address, f"Frame {address[:2].upper()}")
+    return identity(model.gatt.service, address, f"Frame {address[:2].upper()}")
 
 
-def identity(model: Model, address: str, name: str, scan_response: bytes = b"") -> GattIdentity:
-    """Return what both advertise (31 bytes): name, flags, service."""
+def identity(service: str, address: str, name: str, scan_response: bytes = b"") -> GattIdentity:
+    """Return what all of the maker's advertise (at most 31 bytes): name, flags, service."""
     advertised = AdvertisingData(
         [
             (AdvertisingData.COMPLETE_LOCAL_NAME, name.encode()),
             (AdvertisingData.FLAGS, b"\x06"),
             (
                 AdvertisingData.COMPLETE_LIST_OF_128_BIT_SERVICE_CLASS_UUIDS,
-                bytes(UUID(model.gatt.service)),
+                bytes(UUID(service)),
             ),
         ]
     )

@@ -91,7 +91,7 @@ def _identity(name: str, model: Model, _side: Side | None) -> GattIdentity:
             ),
         ]
     )
-    return identity(model, address, f"Halo {byte}", bytes(response))
+    return identity(model.gatt.service, address, f"Halo {byte}", bytes(response))
 
 
 async def _serve(
