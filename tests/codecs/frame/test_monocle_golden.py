@@ -188,8 +188,7 @@ def test_a_prompt_in_pieces_is_read(pair):
         (b"OK\x04\x04>", ["\x04"]),
         (b"OK1\r\n2\x04\x04>", ["1", "2", "\x04"]),
         (
-            b'OK\x04Traceback (most recent call last):\r\n  File "<stdin>", line 1\r\n'
-            b"OSError: 28\r\n\x04>",
+            b"OK\x04Traceback (most recent call last):\r\n  File\r\nOSError: 28\r\n\x04>",
             ["error: OSError: 28"],
         ),
         (b"raw REPL; CTRL-B to exit\r\n>", []),
