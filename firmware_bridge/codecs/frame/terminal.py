@@ -133,7 +133,7 @@ class MonocleDevice(FrameDevice):
             case ast.Expr(value=value):
                 self._value(value)
             case _:
-                raise Trouble("NotImplementedError: the simulated prompt has no such statement")
+                raise Trouble("RuntimeError: the simulated prompt has no such statement")
 
     def _import(self, name: str) -> None:
         if name in _MODULES:
