@@ -52,7 +52,7 @@ def parts(_model: Model, quirks: Sequence[str]) -> ModelParts:
     variant, running = dialect(quirks)
     device = FrameDevice(dialect=variant)
     start(device, running)
-    return ModelParts((None,), partial(_serve, device), more_follow, _identity, MTU)
+    return ModelParts((None,), partial(serve, device, FrameSession), more_follow, _identity, MTU)
 
 
 def start(device: FrameDevice, running: str) -> None:
@@ -90,16 +90,18 @@ def identity(service: str, address: str, name: str, scan_response: bytes = b"") 
     return GattIdentity(address, name, bytes(advertised), scan_response)
 
 
-async def _serve(
-    device: FrameDevice, glasses: MockGlasses, _side: Side | None, link: PeripheralLink
+async def serve(
+    device: FrameDevice,
+    session: "type[FrameSession]",
+    glasses: MockGlasses,
+    _side: Side | None,
+    link: PeripheralLink,
 ) -> None:
-    """Serve one central until it disconnects; the Lua machine outlives it."""
+    """Serve one central until it disconnects; the machine that runs programs outlives it."""
     device.battery = glasses.battery
-    codec = FramePeripheral(max_packet=link.max_packet, device=device)
-    session = FrameSession(glasses, link, codec)
-    glasses.begin(session)
+    glasses.begin(serving := session(glasses, link, device))
     try:
-        await session.run()
+        await serving.run()
     finally:
         glasses.end()
 
@@ -107,12 +109,13 @@ async def _serve(
 class FrameSession(PeripheralSession):
     """One central's connection."""
 
+    codec: type[FramePeripheral] = FramePeripheral
     photo_height = 1.0
     """Height of a photo, of its width."""
 
-    def __init__(self, glasses: MockGlasses, link: PeripheralLink, codec: FramePeripheral) -> None:
-        super().__init__(glasses, link, codec)
-        self._frame = codec
+    def __init__(self, glasses: MockGlasses, link: PeripheralLink, device: FrameDevice) -> None:
+        self._frame = self.codec(max_packet=link.max_packet, device=device)
+        super().__init__(glasses, link, self._frame)
 
     def tell(self, event: Event) -> bool:
         """Queue an event; False for what a Frame does not have."""

@@ -12,13 +12,13 @@ from msgspec.structs import replace
 from firmware_bridge import lc3
 from firmware_bridge.codecs.frame.device import FrameDevice
 from firmware_bridge.codecs.frame.hardware import HALO
-from firmware_bridge.codecs.frame.peripheral import STREAM, FramePeripheral
+from firmware_bridge.codecs.frame.peripheral import STREAM
 from firmware_bridge.codecs.frame.wire import LC3_FRAME, SPEAKER
 from firmware_bridge.messages import AudioChunk, AudioFormat, Done, EndAudio, Failed, StartAudio
 from firmware_bridge.models import Channel, Gatt, Model
 from firmware_bridge.packets import channel_of
 from firmware_bridge.sides import Side
-from firmware_bridge.sim.frame.glasses import FrameSession, identity, more_follow, start
+from firmware_bridge.sim.frame.glasses import FrameSession, identity, more_follow, serve, start
 from firmware_bridge.sim.gatt import GattIdentity
 from firmware_bridge.sim.glasses import MockGlasses
 from firmware_bridge.sim.halo.quirks import dialect
@@ -46,7 +46,7 @@ def parts(model: Model, quirks: Sequence[str]) -> ModelParts:
     start(device, chosen["running"])
     return ModelParts(
         (None,),
-        partial(_serve, device),
+        partial(serve, device, HaloSession),
         _more_follow,
         partial(_identity, chosen["name"]),
         MTU,
@@ -94,28 +94,14 @@ def _identity(name: str, model: Model, _side: Side | None) -> GattIdentity:
     return identity(model.gatt.service, address, f"Halo {byte}", bytes(response))
 
 
-async def _serve(
-    device: FrameDevice, glasses: MockGlasses, _side: Side | None, link: PeripheralLink
-) -> None:
-    """Serve one central until it disconnects; the Lua machine outlives it."""
-    device.battery = glasses.battery
-    codec = FramePeripheral(max_packet=link.max_packet, device=device)
-    codec.reboot = link.hang_up
-    session = HaloSession(glasses, link, codec)
-    glasses.begin(session)
-    try:
-        await session.run()
-    finally:
-        glasses.end()
-
-
 class HaloSession(FrameSession):
     """One central's connection."""
 
     photo_height = 0.75
 
-    def __init__(self, glasses: MockGlasses, link: PeripheralLink, codec: FramePeripheral) -> None:
-        super().__init__(glasses, link, codec)
+    def __init__(self, glasses: MockGlasses, link: PeripheralLink, device: FrameDevice) -> None:
+        super().__init__(glasses, link, device)
+        self._frame.reboot = link.hang_up
         self._decoder: lc3.Decoder | None = None
         self._rest = b""
 

@@ -10,12 +10,10 @@ from firmware_bridge.codecs.frame.terminal import MonocleDevice
 from firmware_bridge.models import Model
 from firmware_bridge.packets import channel_of
 from firmware_bridge.sides import Side
-from firmware_bridge.sim.frame.glasses import FrameSession, identity, more_follow
+from firmware_bridge.sim.frame.glasses import FrameSession, identity, more_follow, serve
 from firmware_bridge.sim.gatt import GattIdentity
-from firmware_bridge.sim.glasses import MockGlasses
 from firmware_bridge.sim.model_parts import ModelParts, address_of
 from firmware_bridge.sim.monocle.quirks import QUIRKS
-from firmware_bridge.sim.peripheral import PeripheralLink
 from firmware_bridge.sim.quirks import choose
 
 
@@ -25,7 +23,7 @@ def parts(_model: Model, quirks: Sequence[str]) -> ModelParts:
     device = MonocleDevice()
     start(device, chosen["running"])
     mtu = int(chosen["mtu"])
-    return ModelParts((None,), partial(_serve, device), _more_follow, _identity, mtu)
+    return ModelParts((None,), partial(serve, device, MonocleSession), _more_follow, _identity, mtu)
 
 
 def start(device: MonocleDevice, running: str) -> None:
@@ -48,21 +46,8 @@ def _identity(model: Model, _side: Side | None) -> GattIdentity:
     return identity(prompt, address_of(model.key), "monocle")
 
 
-async def _serve(
-    device: MonocleDevice, glasses: MockGlasses, _side: Side | None, link: PeripheralLink
-) -> None:
-    """Serve one central until it disconnects; MicroPython outlives it."""
-    device.battery = glasses.battery
-    codec = MonoclePeripheral(max_packet=link.max_packet, device=device)
-    session = MonocleSession(glasses, link, codec)
-    glasses.begin(session)
-    try:
-        await session.run()
-    finally:
-        glasses.end()
-
-
 class MonocleSession(FrameSession):
     """One central's connection."""
 
+    codec = MonoclePeripheral
     photo_height = 0.625
