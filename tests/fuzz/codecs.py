@@ -52,7 +52,9 @@ from firmware_bridge.own_commands import (
     DashboardPane,
     EndNavigation,
     FetchVoiceNote,
+    GetMotion,
     GetRunningApp,
+    MotionRead,
     Navigate,
     SetCalendar,
     SetDashboard,
@@ -65,6 +67,7 @@ from firmware_bridge.own_commands import (
     Sky,
     StartTranslation,
     Turn,
+    Vibrate,
 )
 from firmware_bridge.packets import ChannelPacket, channel_of
 from firmware_bridge.sides import Side, SideNews, SidePacket
@@ -118,7 +121,9 @@ COMMANDS: Final = (
     StartTranslation("en", "fr"),
     ShowTranslation("Hello", "Bonjour"),
     GetRunningApp(),
+    GetMotion(),
     SetClock(1_800_000_000),
+    Vibrate(),
 )
 VALUES: Final = {"codec": b"\x15", "battery": b"\x57", "features": b"\xff" * 4, "clock": bytes(4)}
 """What channels have when they are read; others have a text."""
@@ -130,6 +135,7 @@ EVENTS: Final = (
     CaseChanged(60, charging=True),
     VoiceNotesChanged((VoiceNote(1, 5, 7), VoiceNote(2, 6, 8))),
     VoiceNoteFetched(1, bytes(range(256)) * 4),
+    MotionRead((0.0, 0.5, 9.8125), (1.0, 0.0, 0.0), (20.0, 0.0, -40.0)),
 )
 
 

@@ -41,6 +41,7 @@ RARE = (
     "glasses:motion",
     "glasses:navigate",
     "glasses:preferences",
+    "glasses:record_sound",
     "glasses:remove_voice_note",
     "glasses:restart",
     "glasses:set_microphone",

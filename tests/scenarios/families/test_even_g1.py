@@ -3,6 +3,7 @@ notes, preferences, restart; each as its wearer sees it.
 """
 
 import base64
+import wave
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from io import BytesIO
@@ -10,8 +11,9 @@ from io import BytesIO
 import pytest
 from PIL import Image
 
+from edge.core.hearing.expected import ExpectedWords
 from edge.runtime.clock import Clock
-from firmware_bridge.messages import Gesture
+from firmware_bridge.messages import AudioFormat, Gesture
 from firmware_bridge.sides import Side
 from tests.scenarios.world import until, world
 from tests.system import needs
@@ -142,10 +144,14 @@ async def test_a_note_that_was_spoken_is_listed_read_and_deleted_after_a_yes(tmp
         words = (await place.call("glasses:voice_notes", {"note": 1})).data
         assert words["seconds"] == 1.0
         assert words["words"].endswith("s of []"), "the words of a recogniser in a test"
-        place.daemon.recognisers.command = None
-        await place.daemon.recognisers.close()
+        busy = await place.daemon.recognisers.make()
+        stream = await busy.begin(AudioFormat.PCM16, ExpectedWords())
         sound = await place.call("glasses:voice_notes", {"note": 1})
-        assert "why_no_words" in sound.data or "words" in sound.data
+        await stream.close()
+        assert "something else" in sound.data["why_no_words"]
+        with wave.open(BytesIO(base64.b64decode(sound.meta["content"][1]["data"]))) as file:
+            assert (file.getframerate(), file.getnframes()) == (8000, 8000)
+            assert max(file.readframes(8000)) > 0
         missing = await place.call("glasses:voice_notes", {"note": 2})
         assert missing.error.message == "The glasses keep no spoken note 2"
 

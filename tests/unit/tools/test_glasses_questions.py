@@ -30,8 +30,8 @@ from firmware_bridge.own_commands import (
     WifiFound,
     WifiNetwork,
 )
+from tests.unit.tools.media.test_photos import record
 from tests.unit.tools.test_glasses_settings import CLOCK
-from tests.unit.tools.test_photos import record
 from tools_cache.api.tool import CallOrigin, ErrorCode, ToolCall, ToolFailure
 
 HOME = WifiChanged(True, "Home", "10.0.0.7")
@@ -63,7 +63,7 @@ class Glasses:
         return Done()
 
     async def ask(self, question, **details):
-        return await GlassesQuestions(self, self.bus, no_words)(question, details)
+        return await GlassesQuestions(self, self.bus, no_words, no_words)(question, details)
 
     async def fails(self, question="wifi", **details):
         with pytest.raises(ToolFailure) as failed:

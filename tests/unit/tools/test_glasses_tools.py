@@ -2,6 +2,7 @@
 glasses are told.
 """
 
+import base64
 from pathlib import Path
 
 import pytest
@@ -278,6 +279,11 @@ async def test_a_spoken_note_is_listed_and_returned_as_words_or_sound(run):
     assert answer.data["text"] == "1: 2026-11-28 14:03:10"
     answer = await run("glasses:voice_notes", {"note": 1}, ask=ask)
     assert answer.data == {**found, "text": "buy milk"}
+    wave = base64.b64encode(bytes(200_000)).decode()
+    found = {"note": 1, "seconds": 12.5, "why_no_words": "no recogniser", "wave": wave}
+    answer = await run("glasses:voice_notes", {"note": 1}, ask=ask)
+    assert answer.error.code is ErrorCode.NOT_ACCEPTED
+    assert answer.error.message.endswith("its words cannot be had: no recogniser")
     found = {"note": 1, "seconds": 2.5, "why_no_words": "no recogniser", "wave": "UklGRg=="}
     answer = await run("glasses:voice_notes", {"note": 1}, ask=ask)
     assert answer.data["why_no_words"] == "no recogniser"

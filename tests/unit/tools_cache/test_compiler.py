@@ -185,6 +185,7 @@ def test_the_shipped_tools_compile_and_are_these():
         "glasses:join_wifi": ["WIFI"],
         "glasses:leave_wifi": ["WIFI"],
         "glasses:gallery": ["CAMERA"],
+        "glasses:record_sound": ["MICROPHONE"],
         "glasses:set_microphone": ["MICROPHONE"],
         "glasses:navigate": ["DISPLAY"],
         "glasses:preferences": ["DISPLAY"],
