@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from edge.storage.tools.encryption import Keyring
     from edge.storage.tools.knowledge import KnowledgeBase
     from edge.tools.glasses_questions import GlassesQuestions
+    from edge.tools.media.voice_notes import Wave, Words
     from edge.tools.photos import GlassesCamera
-    from edge.tools.voice_notes import Wave, Words
     from edge.tools.worker_calls import WorkerCalls
     from firmware_bridge.messages import Tile
     from tools_cache.api.calendars import Calendars

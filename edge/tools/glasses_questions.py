@@ -30,7 +30,7 @@ from firmware_bridge.own_commands import (
 from tools_cache.api.tool import ErrorCode, Json, ToolFailure
 
 if TYPE_CHECKING:
-    from edge.tools.voice_notes import VoiceNotes, Wave, Words
+    from edge.tools.media.voice_notes import VoiceNotes, Wave, Words
 
 ORDER_S: Final = 15.0
 """Seconds until the glasses have an order: four tries, each a second longer."""
@@ -89,7 +89,7 @@ class GlassesQuestions:
 
     async def _note(self, question: str, details: Mapping[str, Any]) -> Mapping[str, Json]:
         if self._kept is None:
-            from edge.tools.voice_notes import VoiceNotes  # noqa: PLC0415 - few glasses keep any
+            from edge.tools.media.voice_notes import VoiceNotes  # noqa: PLC0415 - few glasses keep any
 
             self._kept = VoiceNotes(self._glasses, self._bus, *self._sound, self._request)
         if question == "voice_notes":

@@ -11,8 +11,8 @@ from edge.listening_ports import CannotListen, RecognitionFailed
 from edge.ports import GlassesAway, GlassesStatus
 from edge.runtime.bus import Bus
 from edge.runtime.events import GlassesLost
-from edge.tools import voice_notes
 from edge.tools.glasses_questions import GlassesQuestions
+from edge.tools.media import voice_notes
 from firmware_bridge.errors import CommandRefused, CommandTimeout
 from firmware_bridge.messages import AudioFormat, Done, VoiceNote, VoiceNoteFetched
 from firmware_bridge.own_commands import DeleteVoiceNote, FetchVoiceNote
