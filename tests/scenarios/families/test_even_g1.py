@@ -89,6 +89,15 @@ async def test_the_wearer_looks_up_and_sees_clock_weather_and_appointments(tmp_p
         settings = place.mock.glasses.settings
         assert (settings["head_up"], settings["head_up_angle"]) == ("nothing", 40)
 
+        for server in place.mock.servers.values():
+            server.drop()
+        await until(lambda: place.daemon.link.status().link == 2, "another link")
+        await until(lambda: place.daemon.link.status().ready, "ready again")
+        place.mark()
+        place.wearer_does(Gesture.HEAD_UP)
+        await place.heard("glasses.event")
+        assert covered() == "", "they prefer it still"
+
 
 @pytest.mark.parametrize("quirks", [(), ("functions-answered=no",)], ids=["answered", "silent"])
 async def test_turns_and_translations_are_seen_and_a_page_takes_their_place(tmp_path, quirks):
