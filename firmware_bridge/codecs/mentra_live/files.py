@@ -74,6 +74,11 @@ class IncomingFile:
         return plain if max(self._pieces) >= inflated else inflated
 
     @property
+    def expected(self) -> int:
+        """The first packet that is not there."""
+        return next(at for at in range(len(self._pieces) + 1) if at not in self._pieces)
+
+    @property
     def missing(self) -> list[int]:
         """Packets that are not there, or too short for their place."""
         last = self.count - 1
