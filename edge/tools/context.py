@@ -188,6 +188,12 @@ class Context:
     def network(self) -> Mapping[str, Json]:
         return dict(self._services.network())
 
+    async def attach(self, data: bytes, kind: str) -> Json:
+        from edge.tools.attachments import attach  # noqa: PLC0415 - few tools have photos or sounds
+
+        cloud = self._services.uploads()
+        return await attach(data, kind, origin=self.call.origin, cloud=cloud)
+
     async def progress(self, text: str) -> None:
         await self._progress(text[:MAX_PROGRESS])
 

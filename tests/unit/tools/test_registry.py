@@ -19,7 +19,7 @@ from edge.ports import RegistryNotice
 from edge.runtime.bus import Bus
 from edge.runtime.clock import Clock
 from edge.runtime.events import Alarmed, RegistrySynced, ToolsFiltered
-from edge.tools import registry_http
+from edge.tools import cloud_http
 from edge.tools.registry import RegistrySettings, ToolRegistry
 from edge.tools.registry_http import CloudRegistry
 from firmware_bridge.capabilities import Capabilities, Origin
@@ -567,7 +567,7 @@ async def test_a_cloud_that_never_answers_is_given_up(tmp_path):
 
 
 async def test_a_cloud_that_falls_silent_is_told_from_a_slow_one(monkeypatch):
-    monkeypatch.setattr(registry_http, "STALL_S", 0.1)
+    monkeypatch.setattr(cloud_http, "STALL_S", 0.1)
 
     gone = asyncio.Event()
 

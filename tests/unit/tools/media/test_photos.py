@@ -1,7 +1,6 @@
 """Photos of the glasses' camera: one at a time, and an honest word when none comes."""
 
 import asyncio
-import base64
 
 import pytest
 
@@ -10,7 +9,7 @@ from edge.runtime.bus import Bus
 from edge.runtime.events import GlassesLost
 from edge.tools import photos
 from edge.tools.context import Context
-from edge.tools.photos import MOST_BYTES, GlassesCamera
+from edge.tools.photos import GlassesCamera
 from edge.tools.services import Services
 from firmware_bridge import catalog
 from firmware_bridge.capabilities import Capabilities, Origin
@@ -60,8 +59,8 @@ async def fails(camera, size="small"):
 async def test_a_photo_arrives_for_its_order():
     glasses = Glasses(lambda order: PhotoTaken(order.photo, JPEG, 270))
     photo = await GlassesCamera(glasses, Bus()).take("large")
-    assert base64.b64decode(photo.image) == JPEG
-    assert (photo.size_bytes, photo.turned) == (len(JPEG), 270)
+    assert photo.jpeg == JPEG
+    assert photo.turned == 270
     assert [order.size for order in glasses.ordered] == [PhotoSize.LARGE]
 
 
@@ -77,7 +76,7 @@ async def test_a_photo_that_nobody_ordered_is_not_taken_for_the_one_that_was():
     glasses.give(PhotoTaken(number - 1, b"late"))
     glasses.give(PhotoTaken(number, JPEG))
     glasses.give(PhotoTaken(number, b"twice"))
-    assert base64.b64decode((await taking).image) == JPEG
+    assert (await taking).jpeg == JPEG
     glasses.give(PhotoTaken(number, b"after the end"))
 
 
@@ -91,7 +90,7 @@ async def test_photos_are_taken_one_after_the_other():
         await asyncio.sleep(0)
         assert len(glasses.ordered) == number
         glasses.give(PhotoTaken(glasses.ordered[-1].photo, b"%d" % number))
-    taken = [base64.b64decode((await each).image) for each in both]
+    taken = [(await each).jpeg for each in both]
     assert taken == [b"1", b"2"]
 
 
@@ -126,10 +125,26 @@ async def test_a_photo_that_failed_says_why():
     assert "2 of 40 packets" in error.message
 
 
-async def test_a_photo_too_large_for_a_result_says_what_to_do():
-    glasses = Glasses(lambda order: PhotoTaken(order.photo, bytes(MOST_BYTES + 1)))
-    error = await fails(GlassesCamera(glasses, Bus()))
-    assert error.suggestion == "Ask for a smaller size"
+@pytest.mark.parametrize(
+    ("rate", "size"),
+    [(None, PhotoSize.MEDIUM), (4000.1, PhotoSize.MEDIUM), (3999.0, PhotoSize.SMALL)],
+)
+async def test_the_size_left_to_us_is_what_comes_in_ten_seconds(rate, size):
+    glasses = Glasses(lambda order: PhotoTaken(order.photo, JPEG))
+    camera = GlassesCamera(glasses, Bus())
+    camera._bytes_per_s = rate
+    await camera.take("auto")
+    assert glasses.ordered[-1].size is size
+
+
+async def test_how_fast_a_photo_came_decides_about_the_next(monkeypatch):
+    glasses = Glasses(lambda order: PhotoTaken(order.photo, JPEG))
+    camera = GlassesCamera(glasses, Bus())
+    monkeypatch.setattr(photos, "MEDIUM_BYTES", len(JPEG))
+    monkeypatch.setattr(photos, "SOON_S", 0.0)
+    await camera.take("auto")
+    await camera.take("auto")
+    assert [order.size for order in glasses.ordered] == [PhotoSize.MEDIUM, PhotoSize.SMALL]
 
 
 async def test_a_photo_that_is_no_jpeg_is_not_passed_off_as_one():
