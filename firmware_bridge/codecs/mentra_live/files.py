@@ -111,4 +111,5 @@ def kind_of(picture: bytes) -> str:
     """Return "jpeg" or "avif", by the first bytes; "" for anything else."""
     if picture.startswith(b"\xff\xd8\xff"):
         return "jpeg"
-    return "avif" if picture[4:12] in (b"ftypavif", b"ftypavis") else ""
+    brands = picture[8:64] if picture[4:8] == b"ftyp" else b""
+    return "avif" if b"avif" in brands or b"avis" in brands else ""
