@@ -51,12 +51,20 @@ from firmware_bridge.own_commands import (
     DashboardLayout,
     DashboardPane,
     EndNavigation,
+    EndStream,
     FetchVoiceNote,
+    GetMotion,
     GetRunningApp,
+    GetVideo,
+    GetWifi,
+    HotspotChanged,
+    MotionRead,
     Navigate,
+    RecordVideo,
     SetCalendar,
     SetDashboard,
     SetDisplayPosition,
+    SetHotspot,
     SetMap,
     SetNote,
     SetWeather,
@@ -64,7 +72,11 @@ from firmware_bridge.own_commands import (
     ShowTranslation,
     Sky,
     StartTranslation,
+    StreamChanged,
+    StreamVideo,
     Turn,
+    VideoChanged,
+    WifiChanged,
 )
 from firmware_bridge.packets import ChannelPacket, channel_of
 from firmware_bridge.sides import Side, SideNews, SidePacket
@@ -119,6 +131,13 @@ COMMANDS: Final = (
     ShowTranslation("Hello", "Bonjour"),
     GetRunningApp(),
     SetClock(1_800_000_000),
+    GetWifi(),
+    GetMotion(),
+    RecordVideo(True),
+    GetVideo(),
+    StreamVideo("rtmp://192.168.4.2/live"),
+    EndStream(),
+    SetHotspot(True),
 )
 VALUES: Final = {"codec": b"\x15", "battery": b"\x57", "features": b"\xff" * 4, "clock": bytes(4)}
 """What channels have when they are read; others have a text."""
@@ -130,6 +149,11 @@ EVENTS: Final = (
     CaseChanged(60, charging=True),
     VoiceNotesChanged((VoiceNote(1, 5, 7), VoiceNote(2, 6, 8))),
     VoiceNoteFetched(1, bytes(range(256)) * 4),
+    WifiChanged(True, "Home", "192.168.4.20"),
+    HotspotChanged(True, "Own", "secret", "192.168.43.1"),
+    VideoChanged(True),
+    StreamChanged(True, "streaming"),
+    MotionRead((0.0, 0.0, 9.8), (0.5, 0.0, 0.0), (1.0, 2.0, 3.0)),
 )
 
 

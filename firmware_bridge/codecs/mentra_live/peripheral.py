@@ -68,6 +68,11 @@ ACK_S: Final = 2.0
 """Seconds that a file waits for the phone to say which packet it expects."""
 LOW_BATTERY: Final = 10
 """Percent below which the camera refuses (DOC)."""
+_SIZES: Final = {
+    **dict.fromkeys(("small", "low"), PhotoSize.SMALL),
+    **dict.fromkeys(("large", "high", "full", "max"), PhotoSize.LARGE),
+}
+"""By the words of both ages."""
 _TOUCHES: Final = {Gesture.TAP: 0, Gesture.DOUBLE_TAP: 1}
 _PRESSES: Final = {Gesture.BUTTON: "short", Gesture.BUTTON_LONG: "long"}
 
@@ -296,8 +301,7 @@ class MentraLiveGlasses:
         elif not photo.image or message.get("transferMethod") not in ("ble", "auto"):
             self._refuse_photo(photo, "UPLOAD_SYSTEM_BUSY", "no way to send it")
         else:
-            size = layers.text(message, "size")
-            known = PhotoSize(size) if size in set(PhotoSize) else PhotoSize.MEDIUM
+            known = _SIZES.get(layers.text(message, "size"), PhotoSize.MEDIUM)
             self._photo = (self._command(TakePhoto(self._number + 1, known)), photo)
 
     def _refuse_photo(self, photo: _Photo, code: str, why: str) -> None:
