@@ -181,7 +181,6 @@ def _problem(kind: str, message: Json) -> str:
     """Return why a photo failed, in the words of the glasses; "" if it did not."""
     failed = kind in {"photo_error_response", "ble_photo_error", "transfer_failed"}
     failed = failed or kind == "transfer_timeout" or message.get("state") == "error"
-    failed = failed or (kind == "photo_status" and message.get("status") == "failed")
     failed = failed or (kind != "photo_status" and message.get("success") is False)
     if not failed:
         return ""

@@ -76,18 +76,6 @@ def test_a_size_has_the_words_of_both_ages(pair, word, size):
     assert pair.done == [TakePhoto(1, PhotoSize(size))]
 
 
-def test_progress_of_a_photo_says_nothing_until_it_failed(pair):
-    pair.picture = None
-    pair.ask(TakePhoto(1))
-    request = pair.messages()[0]["requestId"]
-    for status in ("configuring", "capturing", "captured", "compressing", "transferring"):
-        pair.tell({"type": "photo_status", "requestId": request, "status": status})
-    assert pair.events(*ANY) == []
-    why = {"errorCode": "CAPTURE_TIMEOUT", "errorMessage": "the camera did not answer"}
-    pair.tell({"type": "photo_status", "requestId": request, "status": "failed", **why})
-    assert pair.events(*ANY) == [PhotoFailed(1, "the camera did not answer")]
-
-
 def test_photos_follow_each_other_one_at_a_time(pair):
     picture, pair.picture = pair.picture, None
     pair.ask(TakePhoto(1))
