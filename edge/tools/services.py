@@ -20,7 +20,7 @@ from tools_cache.api.tool import (
 )
 
 if TYPE_CHECKING:  # only the tools that use them load them
-    from edge.listening_ports import CaptionsPort
+    from edge.listening_ports import CaptionsPort, RecordingPort
     from edge.tools.cloud_http import CloudHttp
     from tools_cache.api import services
     from tools_cache.api.calendars import Calendars
@@ -66,6 +66,7 @@ class Services(Struct, frozen=True, kw_only=True):
     network: Callable[[], Mapping[str, Json]] = dict
     glasses_do: handed.Deeds | None = None
     captions: "Callable[[], CaptionsPort] | None" = None
+    microphone: "Callable[[], RecordingPort] | None" = None
     knowledge: "Callable[[ToolCall], Knowledge]" = lambda _call: _nothing()
     calendars: "Callable[[], Calendars]" = _nothing
     history: "Callable[[str], History]" = lambda _user: _nothing()

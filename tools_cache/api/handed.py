@@ -215,6 +215,15 @@ class Camera(Protocol):
         """
 
 
+class Microphone(Protocol):
+    """The glasses' microphone, for `glasses:record_sound` alone: it asks the wearer."""
+
+    async def record(self, seconds: float, *, rate: int) -> bytes:
+        """Return the sound of the next `seconds` as WAV of `rate` Hz (16000 or 8000), mono, 16
+        bits. Raises `ToolFailure` NOT_ACCEPTED; a recording that ends early gives nothing.
+        """
+
+
 class Toolbox(Protocol):
     """The registry as the caller's user sees it; `ToolContext.call_tool` calls tools."""
 

@@ -107,11 +107,12 @@ async def test_a_sound_is_a_block_of_its_own_kind():
 @pytest.mark.parametrize(
     "answer",
     [
-        (404, b""),
-        (405, b""),
-        (501, b""),
-        (500, b""),
-        (413, b"{}"),
+        (404, said("/a")),
+        (405, said("/a")),
+        (501, said("/a")),
+        (500, said("/a")),
+        (413, said("/a")),
+        (301, said("/a")),
         (201, b"no JSON"),
         (201, b"[]"),
         (201, b"{}"),
