@@ -1,7 +1,7 @@
 """Takes photos with the glasses' camera, one at a time. Imported at the first photo."""
 
 import asyncio
-from collections.abc import AsyncIterable
+from collections.abc import AsyncIterable, Awaitable, Callable
 from typing import Final
 
 from edge.ports import GlassesAway, GlassesPort
@@ -27,18 +27,20 @@ _NEVER: Final = frozenset({"unsupported", "bad_message", "too_big"})
 """Codes of refusals for which a retry does not help."""
 _BOX: Final = b"ftyp"
 """The beginning of an AVIF picture, after its size; a JPEG has none."""
-_AVIF: Final = (
-    "The glasses sent the photo as AVIF, which agents cannot see; their firmware chooses it"
-)
 _AWAY: Final = "The glasses went away before the photo arrived"
 
 
 class GlassesCamera:
-    """Implements `tools_cache.api.handed.Camera`."""
+    """Implements `tools_cache.api.handed.Camera`. `to_jpeg` makes a JPEG of an AVIF, or raises
+    `ToolFailure`.
+    """
 
-    def __init__(self, glasses: GlassesPort, bus: Bus) -> None:
+    def __init__(
+        self, glasses: GlassesPort, bus: Bus, to_jpeg: Callable[[bytes], Awaitable[bytes]]
+    ) -> None:
         self._glasses = glasses
         self._bus = bus
+        self._to_jpeg = to_jpeg
         self._number = 0
         self._one = asyncio.Lock()
         self._coming: asyncio.Future[PhotoTaken | PhotoFailed] | None = None
@@ -61,10 +63,9 @@ class GlassesCamera:
             took_s = asyncio.get_running_loop().time() - began_at
         if isinstance(taken, PhotoFailed):
             raise _failure(ErrorCode.NOT_ACCEPTED, f"The photo failed: {taken.detail}")
-        if taken.jpeg[4:8] == _BOX:
-            raise _failure(ErrorCode.NOT_ACCEPTED, _AVIF)
         self._bytes_per_s = len(taken.jpeg) / max(took_s, 0.001)
-        return Photo(taken.jpeg, taken.turned)
+        is_avif = taken.jpeg[4:8] == _BOX
+        return Photo(await self._to_jpeg(taken.jpeg) if is_avif else taken.jpeg, taken.turned)
 
     def _size(self, wanted: str) -> PhotoSize:
         """Return the size to order. `auto` is medium, unless the last photo came too slowly for

@@ -53,15 +53,21 @@ from firmware_bridge.own_commands import (
     DashboardSeen,
     DeleteVoiceNote,
     EndNavigation,
+    EndStream,
     FetchVoiceNote,
     GetMotion,
     GetRunningApp,
+    GetVideo,
+    GetWifi,
+    HotspotChanged,
     MotionRead,
     Navigate,
+    RecordVideo,
     SetCalendar,
     SetDashboard,
     SetDisplayPosition,
     SetHeadUpAction,
+    SetHotspot,
     SetLanguage,
     SetMap,
     SetNote,
@@ -71,8 +77,12 @@ from firmware_bridge.own_commands import (
     ShowTranslation,
     Sky,
     StartTranslation,
+    StreamChanged,
+    StreamVideo,
     Turn,
     Vibrate,
+    VideoChanged,
+    WifiChanged,
 )
 from firmware_bridge.packets import ChannelPacket, channel_of
 from firmware_bridge.sides import Side, SideNews, SidePacket
@@ -133,6 +143,12 @@ COMMANDS: Final = (
     GetMotion(),
     SetClock(1_800_000_000),
     Vibrate(),
+    GetWifi(),
+    RecordVideo(True),
+    GetVideo(),
+    StreamVideo("rtmp://192.168.4.2/live"),
+    EndStream(),
+    SetHotspot(True),
 )
 VALUES: Final = {"codec": b"\x15", "battery": b"\x57", "features": b"\xff" * 4, "clock": bytes(4)}
 """What channels have when they are read; others have a text."""
@@ -147,6 +163,10 @@ EVENTS: Final = (
     DashboardSeen(DashboardLayout.FULL, DashboardPane.MAP, 0, unread=0, low_power=True),
     Gestured(Gesture.HEAD_UP),
     MotionRead((0.0, 0.5, 9.8125), (1.0, 0.0, 0.0), (20.0, 0.0, -40.0)),
+    WifiChanged(True, "Home", "192.168.4.20"),
+    HotspotChanged(True, "Own", "secret", "192.168.43.1"),
+    VideoChanged(True),
+    StreamChanged(True, "streaming"),
 )
 
 

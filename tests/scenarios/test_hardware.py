@@ -34,11 +34,14 @@ NO_DISPLAY = (
 )
 RARE = (
     "glasses:dashboard",
+    "glasses:end_video",
     "glasses:gallery",
+    "glasses:hotspot",
     "glasses:join_wifi",
     "glasses:leave_wifi",
     "glasses:light",
     "glasses:motion",
+    "glasses:record_video",
     "glasses:navigate",
     "glasses:preferences",
     "glasses:record_sound",

@@ -51,6 +51,8 @@ RARE = {
     "microphone.notes": True,
     "microphone.gain": True,
     "camera.gallery": True,
+    "camera.record": True,
+    "wifi.hotspot": True,
     "light": True,
     "light.brightness": True,
     "light.blink": True,
@@ -59,6 +61,7 @@ RARE = {
     "imu": True,
 }
 """Parts that few glasses have, and for which there are tools."""
+OF_A_CAMERA = {f"glasses:{tool}" for tool in ("take_photo", "gallery", "record_video", "end_video")}
 TOKEN = "s3cret-token"
 
 
@@ -900,7 +903,7 @@ async def test_a_tools_own_needs_count_only_where_that_is_switched_on(tmp_path, 
         await rig.cache.sync()
         rig.cache.set_capabilities(glasses(**LENS, **RARE, speaker=True), stale=False)
         names = {e.definition.name for e in rig.cache.snapshot().entries() if e.hidden}
-        assert names == hidden | {"glasses:take_photo", "glasses:gallery"}
+        assert names == hidden | OF_A_CAMERA
         assert ("hardware belongs to the app" in caplog.text) is not on
         caplog.clear()
 
