@@ -136,7 +136,7 @@ def adopt(
     came += tuple(SelectionEvent(Kind.LOADED, name, "it became active") for name in fresh)
     went: tuple[SelectionEvent, ...] = ()
     if not crowded_before or len(now.loaded) > now.room:
-        now, went = _within_room(now, frozenset(fresh))
+        now, went = _within_room(now, frozenset())
     return now, (*gone, *came, *went)
 
 
