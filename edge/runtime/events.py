@@ -294,8 +294,8 @@ class Alarmed(DaemonEvent, frozen=True):
     over: bool = False
 
 
-_SECRET: Final = "password"
-"""A field of what glasses say, which only the call that asked for it is answered with."""
+_LEFT_OUT: Final = frozenset({"password"})
+"""Fields of what glasses say, which only the call that asked for them is answered with."""
 
 
 def as_json(event: DaemonEvent) -> dict[str, Json]:
@@ -319,7 +319,7 @@ def _plain(value: Any) -> Json:
     if isinstance(value, Struct):
         return {
             "type": type(value).__name__,
-            **{name: _plain(part) for name, part in asdict(value).items() if name != _SECRET},
+            **{name: _plain(part) for name, part in asdict(value).items() if name not in _LEFT_OUT},
         }
     if isinstance(value, Mapping):
         return {str(k): _plain(v) for k, v in value.items()}
