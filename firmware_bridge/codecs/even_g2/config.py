@@ -58,6 +58,7 @@ DEPTH: Final = 3
 HEAD_UP: Final = 4
 WEAR: Final = 5
 SILENT: Final = 6
+CLOSE_ALL: Final = 8
 """Fields of a settings message; each holds one setting."""
 
 

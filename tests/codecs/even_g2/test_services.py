@@ -397,6 +397,14 @@ def test_charging_ends_the_page_and_that_is_noticed():
     assert pair.ask(page("Ho")) == Done()
 
 
+@pytest.mark.parametrize("field", [8, 9, 10, 11])
+def test_other_settings_are_answered(field):
+    glasses = arm()
+    answers(glasses, *sent(0xE0, PAGE))
+    assert said(glasses, 0x09, {1: 1, 2: 9, 3: {field: {1: 1}}})[1] == "080110091a00"
+    assert (glasses.page is None) == (field == 8), "all features are closed by 8"
+
+
 def test_a_list_reports_what_was_chosen():
     glasses = arm()
     entries = {1: 2, 4: ["Yes", "No"]}
