@@ -316,6 +316,8 @@ class Daemon:
                 wearer=lambda: self.tool_services.wearer_events,
                 toolbox=self._toolbox,
                 captions=lambda: self.listening,
+                microphone=lambda: self.listening,
+                uploads=self.cloud.registry,
             ),
         )
 

@@ -226,6 +226,10 @@ class ListeningOnDemand:
         if on or self._listening is not None:
             await self.listening.switch(on=on)
 
+    async def record(self, seconds: float, *, rate: int) -> bytes:
+        """See `RecordingPort`."""
+        return await self.listening.record(seconds, rate=rate)
+
     def why_not(self) -> str:
         """Return why nothing can be heard now, in words for anybody; "" if it can."""
         obstacle = self._obstacle()

@@ -88,7 +88,7 @@ class ToolServices:
         if self._camera is None:
             from edge.tools.photos import GlassesCamera  # noqa: PLC0415 - see the top
 
-            self._camera = GlassesCamera(glasses, bus)
+            self._camera = GlassesCamera(glasses, bus, self.pictures().jpeg)
         return self._camera
 
     def questions(self, glasses: GlassesPort, bus: Bus) -> "GlassesQuestions":

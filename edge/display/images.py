@@ -4,6 +4,7 @@ Implements `tools_cache.api.handed.Pictures`; the daemon itself loads no picture
 no picture.
 """
 
+import base64
 import errno
 import json
 import logging
@@ -27,6 +28,8 @@ MAX_ANSWER: Final = 256 * 1024
 """Bytes; a picture of `image_worker.MAX_PNG` bytes takes 174 kB as base64."""
 CODE: Final = "from edge.display.image_worker import main; main()"
 INSTALL: Final = "Install the picture library: pip install 'glassd[images]'"
+MAX_PHOTO_ANSWER: Final = 3 * 1024 * 1024
+"""Bytes; a photo of `image_worker.MAX_JPEG` bytes takes 2.8 MB as base64."""
 
 
 class CannotRead(BadImage):
@@ -114,6 +117,32 @@ class LensImages:
         if "png" not in answer:
             _log.debug("no QR code: %s", answer.get("problem"))
         return str(answer.get("png", ""))
+
+    async def jpeg(self, avif: bytes) -> bytes:
+        """Return an AVIF as JPEG, by a child of its own. Raises `ToolFailure`."""
+        question = b'{"do": "jpeg"}\n' + base64.b64encode(avif)
+        command = (sys.executable, "-P", "-c", self._code)
+        try:
+            raw, _ = await subprocess_call.run(
+                command,
+                question=question,
+                limit_s=self._deadline_s,
+                max_bytes=MAX_PHOTO_ANSWER,
+            )
+            answer = _object(raw)
+        except TimeoutError:
+            answer = {"problem": f"it took longer than {self._deadline_s:g} s to read"}
+        except ValueError:  # it was ended: too much memory, too much time
+            answer = {"problem": "it cannot be read"}
+        except OSError as e:
+            why = f"Pictures cannot be read now: {e.strerror}"
+            raise ToolFailure(ToolError.of(ErrorCode.TOOL_UNAVAILABLE, why)) from None
+        if "jpeg" in answer:
+            return base64.b64decode(answer["jpeg"])
+        lacking = answer.get("absent") == "PIL"
+        why = f"The glasses sent the photo as AVIF, which agents cannot see: {answer['problem']}"
+        fix = INSTALL if lacking else None
+        raise ToolFailure(ToolError.of(ErrorCode.NOT_ACCEPTED, why, suggestion=fix))
 
     async def close(self) -> None:
         """End the child; fine when there is none."""

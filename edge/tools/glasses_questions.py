@@ -1,5 +1,5 @@
-"""Asks finished glasses what only some of them know: Wi-Fi, gallery, motion. Imported at the
-first question.
+"""Asks finished glasses what only some of them know or do: Wi-Fi, gallery, motion, video. Imported
+at the first question.
 """
 
 import asyncio
@@ -14,15 +14,23 @@ from firmware_bridge.deadlines import timeout
 from firmware_bridge.errors import CommandRefused, CommandTimeout
 from firmware_bridge.messages import OwnCommand, OwnEvent
 from firmware_bridge.own_commands import (
+    EndStream,
     ForgetWifi,
     GalleryChanged,
     GetGallery,
     GetMotion,
+    GetVideo,
     GetWifi,
+    HotspotChanged,
     JoinWifi,
     LeaveWifi,
     MotionRead,
+    RecordVideo,
     ScanWifi,
+    SetHotspot,
+    StreamChanged,
+    StreamVideo,
+    VideoChanged,
     WifiChanged,
     WifiFound,
     WifiNetwork,
@@ -37,6 +45,10 @@ JOIN_S: Final = 30.0
 """Seconds to join a network: the glasses look four times, three seconds after they began."""
 SCAN_S: Final = 20.0
 """Seconds to look for networks."""
+STREAM_S: Final = 25.0
+"""Seconds until a stream runs or failed: its order is sent in two forms."""
+HOTSPOT_S: Final = 20.0
+"""Seconds until the glasses' own network is there."""
 QUIET_S: Final = 4.0
 """Seconds after which no more networks come from glasses that do not say which are the last."""
 MAX_NETWORKS: Final = 64
@@ -44,6 +56,10 @@ _WIFI: Final = "wifi.setup", "let nobody set up their Wi-Fi"
 _NEEDS: Final = {
     "gallery": ("camera.gallery", "do not say what pictures they keep"),
     "motion": ("imu", "have no motion sensor that can be read"),
+    "record_video": ("camera.record", "record no video"),
+    "stream_video": ("camera.stream", "stream no video"),
+    "end_video": ("camera.record", "record no video"),
+    "hotspot": ("wifi.hotspot", "make no Wi-Fi network of their own"),
 }
 """Question → the capability it needs, and the message for glasses without it."""
 _NEVER: Final = frozenset({"unsupported", "bad_message", "too_big"})
@@ -71,6 +87,14 @@ class GlassesQuestions:
                     return await self._join(str(details["ssid"]), str(details.get("password", "")))
                 case "leave_wifi":
                     return _state(await self._leave(details.get("forget")))
+                case "record_video":
+                    return _video(await self._ask(RecordVideo(True), VideoChanged))
+                case "stream_video":
+                    return await self._stream(str(details["url"]))
+                case "end_video":
+                    return await self._end_video()
+                case "hotspot":
+                    return await self._hotspot(on=details["on"] is True)
                 case "motion":
                     return _motion(await self._ask(GetMotion(), MotionRead))
                 case _:
@@ -84,10 +108,41 @@ class GlassesQuestions:
         if record.get(capability) is not True:
             raise _failure(ErrorCode.UNSUPPORTED, f"These glasses {lacking}")
 
-    async def _ask(self, command: OwnCommand, kind: type[OwnEvent]) -> Any:
-        """Send a question, return the first answer of this kind."""
+    async def _stream(self, url: str) -> Mapping[str, Json]:
+        """Begin a stream; return once it runs. Raises `ToolFailure` with what the glasses say."""
+
+        def settled(said: OwnEvent) -> bool:
+            return isinstance(said, StreamChanged) and (said.streaming or bool(said.problem))
+
         try:
-            return await self._collect(command, lambda said: isinstance(said, kind), ANSWER_S)
+            said: Any = await self._collect(_create(lambda: StreamVideo(url)), settled, STREAM_S)
+        except TimeoutError:
+            raise _no_answer() from None
+        _check_problem(said)
+        return {"streaming": True}
+
+    async def _end_video(self) -> Mapping[str, Json]:
+        """End the recording if there is one, else the stream: one camera does not do both."""
+        before: Any = await self._ask(GetVideo(), VideoChanged)
+        if before.recording:
+            _video(await self._ask(RecordVideo(False), VideoChanged))
+            return {"recorded_s": before.seconds or 0.0, "streamed": False}
+        stream: Any = await self._ask(EndStream(), StreamChanged, within_s=STREAM_S)
+        return {"recorded_s": None, "streamed": not stream.problem}
+
+    async def _hotspot(self, *, on: bool) -> Mapping[str, Json]:
+        said: Any = await self._ask(SetHotspot(on), HotspotChanged, within_s=HOTSPOT_S)
+        _check_problem(said)
+        named = {"ssid": said.ssid, "password": said.password, "address": said.address}
+        return {"on": said.on, **{key: value or None for key, value in named.items()}}
+
+    async def _ask(
+        self, command: OwnCommand, kind: type[OwnEvent], *, within_s: float | None = None
+    ) -> Any:
+        """Send a question, return the first answer of this kind."""
+        within_s = ANSWER_S if within_s is None else within_s
+        try:
+            return await self._collect(command, lambda said: isinstance(said, kind), within_s)
         except TimeoutError:
             raise _no_answer() from None
 
@@ -199,6 +254,17 @@ def _gallery(said: Any) -> dict[str, Json]:
         "bytes": said.size,
         "busy": said.busy or None,
     }
+
+
+def _video(said: Any) -> dict[str, Json]:
+    _check_problem(said)
+    return {"recording": said.recording}
+
+
+def _check_problem(said: Any) -> None:
+    """Raise `ToolFailure` if the glasses did not do it."""
+    if said.problem:
+        raise _failure(ErrorCode.NOT_ACCEPTED, f"The glasses refused: {said.problem}")
 
 
 def _motion(said: Any) -> dict[str, Json]:

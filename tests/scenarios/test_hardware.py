@@ -34,11 +34,15 @@ NO_DISPLAY = (
 )
 RARE = (
     "glasses:dashboard",
+    "glasses:end_video",
     "glasses:gallery",
+    "glasses:hotspot",
     "glasses:join_wifi",
     "glasses:leave_wifi",
     "glasses:light",
     "glasses:motion",
+    "glasses:record_video",
+    "glasses:record_sound",
     "glasses:set_microphone",
     "glasses:wifi",
 )

@@ -199,12 +199,11 @@ class Pictures(Protocol):
 
 
 class Photo(NamedTuple):
-    """A photo of the glasses' camera. `image`: JPEG as base64. `turned`: degrees clockwise by which
-    it must be turned to be upright.
+    """A photo of the glasses' camera. `turned`: degrees clockwise by which it must be turned to be
+    upright.
     """
 
-    image: str
-    size_bytes: int
+    jpeg: bytes
     turned: int
 
 
@@ -212,8 +211,17 @@ class Camera(Protocol):
     """The glasses' camera, for `glasses:take_photo` alone: it asks the wearer."""
 
     async def take(self, size: str) -> Photo:
-        """Take a photo, `small`, `medium` or `large`. Raises `ToolFailure`: SESSION_INACTIVE,
-        UNSUPPORTED without a camera, NOT_ACCEPTED, TIMEOUT.
+        """Take a photo, `small`, `medium`, `large` or `auto`. Raises `ToolFailure`:
+        SESSION_INACTIVE, UNSUPPORTED without a camera, NOT_ACCEPTED, TIMEOUT.
+        """
+
+
+class Microphone(Protocol):
+    """The glasses' microphone, for `glasses:record_sound` alone: it asks the wearer."""
+
+    async def record(self, seconds: float, *, rate: int) -> bytes:
+        """Return the sound of the next `seconds` as WAV of `rate` Hz (16000 or 8000), mono, 16
+        bits. Raises `ToolFailure` NOT_ACCEPTED; a recording that ends early gives nothing.
         """
 
 

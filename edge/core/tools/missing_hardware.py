@@ -38,6 +38,7 @@ _THAT: Final[Mapping[str, str]] = MappingProxyType(
         "light.brightness": "can be dimmed",
         "light.blink": "can be switched",
         "wifi.setup": "can be set up",
+        "wifi.hotspot": "can be a network of its own",
         "camera.gallery": "keeps pictures",
         "microphone.gain": "lets its gain be set",
         "microphone.vad": "notices speech by itself",

@@ -11,13 +11,13 @@ from tests.scenarios.world import until, world
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 ON_A_LENS = ("captions", "clear", "dashboard", "dismiss", "notify")
-NOT_OF_A_LIVE = {
-    **{f"glasses:{tool}": "a display" for tool in ON_A_LENS},
-    "glasses:motion": "a motion sensor",
-}
+NOT_OF_A_LIVE = {f"glasses:{tool}": "a display" for tool in ON_A_LENS}
 NOT_OF_A_G1 = {
     "glasses:take_photo": "a camera",
     "glasses:gallery": "a camera",
+    "glasses:record_video": "a camera",
+    "glasses:end_video": "a camera",
+    "glasses:hotspot": "Wi-Fi",
     "glasses:wifi": "Wi-Fi",
     "glasses:join_wifi": "Wi-Fi",
     "glasses:leave_wifi": "Wi-Fi",

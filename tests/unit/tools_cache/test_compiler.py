@@ -180,11 +180,15 @@ def test_the_shipped_tools_compile_and_are_these():
         "glasses:take_photo": ["CAMERA"],
         "glasses:light": ["LIGHT", "LIGHT", "LIGHT"],
         "glasses:wifi": ["WIFI"],
+        "glasses:hotspot": ["WIFI"],
+        "glasses:record_video": ["CAMERA"],
+        "glasses:end_video": ["CAMERA"],
         "glasses:motion": ["IMU"],
         "glasses:dashboard": ["DISPLAY"],
         "glasses:join_wifi": ["WIFI"],
         "glasses:leave_wifi": ["WIFI"],
         "glasses:gallery": ["CAMERA"],
+        "glasses:record_sound": ["MICROPHONE"],
         "glasses:set_microphone": ["MICROPHONE"],
     }
     assert {n for n, t in tools.items() if t.open_to_cloud} == {
