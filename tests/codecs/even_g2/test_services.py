@@ -38,7 +38,7 @@ from firmware_bridge.own_commands import (
     SetWeather,
     Sky,
 )
-from firmware_bridge.protobuf import Double, Message, encode
+from firmware_bridge.protobuf import Message, encode
 from tests.codecs.even_g2.pair import L, Pair, R, drain, page
 from tests.codecs.even_g2.test_golden import SETTINGS, TIME, answers, arm, payload, rest
 
@@ -381,9 +381,13 @@ def test_motion_is_read_once(fields, wide):
     assert MotionRead((2.0, 0.0, 0.0)) in pair.events()
 
 
-def test_motion_of_64_bits_is_8_bytes_each():
-    wire = encode({1: 2, 13: {3: {1: 8, 3: {1: Double(0.5)}}}}, zeros=False)
-    assert wire.hex().endswith("1a0909" + "000000000000e03f")
+@pytest.mark.parametrize(("wide", "number"), [(False, "0d0000003f"), (True, "09000000000000e03f")])
+def test_numbers_of_motion_have_32_or_64_bits(wide, number):
+    glasses = EvenG2Arm(R, max_packet=244, variant=Variant(wide_motion=wide))
+    answers(glasses, *sent(0xE0, PAGE), *sent(0xE0, {1: 19, 2: 9, 22: {1: 1, 2: 100}}))
+    glasses.send(MotionRead((0.5, 0.0, 0.0)), 1.0)
+    (packet,) = glasses.packets_to_send(1.0)
+    assert packet[:-2].hex().endswith(number)
 
 
 def test_charging_ends_the_page_and_that_is_noticed():
