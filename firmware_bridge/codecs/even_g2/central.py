@@ -214,7 +214,7 @@ class EvenG2Codec:
 
     def send(self, message: Command | Event | Reply, now: float, *, re: int | None = None) -> int:  # noqa: ARG002 - the contract's
         """Start a command. Raises `CommandRefused` if impossible now, `LocalMisuse` if too many."""
-        self._now, self._quiet_until = now, UNKNOWN
+        self._now = now
         if not isinstance(message, Command):
             raise CommandRefused("unsupported", f"a central never says {type(message).__name__}")
         tasks = [task for lane in self._lanes.values() for task in lane.tasks()]

@@ -4,6 +4,7 @@ from itertools import groupby, pairwise
 
 import pytest
 
+from firmware_bridge.catalog import find
 from firmware_bridge.codecs.even_g2 import FILE, SOUND, lanes, pages
 from firmware_bridge.codecs.even_g2.central import BATTERY_EVERY_S, MAX_REQUESTS
 from firmware_bridge.codecs.even_g2.conflicts import OTHERS
@@ -78,8 +79,12 @@ def test_a_session_begins_on_both_arms():
 
 
 def test_a_session_needs_no_answers_at_its_start():
-    pair = Pair(air=mute(0x80))
-    assert isinstance(pair.ask(Hello("test", "0")), GlassesInfo)
+    silent = Pair(
+        air=lambda _side, way, packet: [packet] if way == "down" or packet[6] == 0x09 else []
+    )
+    began = silent.now
+    assert isinstance(silent.ask(Hello("test", "0")), GlassesInfo)
+    assert silent.now - began < find("even_g2").hello_s
 
 
 def test_the_left_arm_alone_greets_and_shows_nothing():

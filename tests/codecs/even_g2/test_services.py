@@ -200,6 +200,17 @@ def test_what_a_host_fills_comes_through(command):
     assert pair.refused == []
 
 
+def test_heights_and_depths_cover_the_whole_range_of_the_glasses():
+    pair = Pair().ready()
+    for at in range(9):
+        pair.ask(SetDisplayPosition(at, at + 1))
+    bodies = [each.message(3) for each in pair.messages(sid=0x09) if each.integer(1) == 1]
+    heights = [each.message(2).integer(1) for each in bodies if 2 in each]
+    depths = [each.message(3).integer(1) for each in bodies if 3 in each]
+    assert heights == [0, 2, 3, 5, 6, 8, 9, 11, 12]
+    assert depths == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+
+
 def test_the_weather_is_as_captured():
     pair = Pair().ready()
     pair.ask(SetWeather(1_790_003_600, Sky.SNOW, 3))
@@ -371,8 +382,8 @@ def test_motion_is_read_once(fields, wide):
     pair = Pair(variant=Variant(motion_fields=fields, wide_motion=wide)).ready()
     assert pair.ask(GetMotion()) == Done()
     assert pair.arms[R].moving
-    for x in (0.5, 1.0):
-        pair.event(MotionRead((x, -1.0, 0.25)))
+    for x in (0.5, 1.0):  # both are under way before the sensor is switched off
+        pair.arms[R].send(MotionRead((x, -1.0, 0.25)), pair.now)
     pair.run(for_s=1.0)
     assert pair.events() == [MotionRead((0.5, -1.0, 0.25))]
     assert not pair.arms[R].moving
