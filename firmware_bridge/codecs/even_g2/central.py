@@ -309,7 +309,7 @@ class EvenG2Codec:
             out += self._given_up
             self._given_up.clear()
         for lane in self._up.values():
-            if lane.emit(now, out):
+            if lane.awake and lane.emit(now, out):
                 self._quiet_until = UNKNOWN
         if self._silent:
             self._settle(now)
@@ -360,7 +360,7 @@ class EvenG2Codec:
             self._quiet_until = self._next_due()
         soonest = self._quiet_until
         for lane in self._up.values():
-            if lane.has_packets() and lane.free_at < soonest:
+            if lane.packets and lane.free_at < soonest:
                 soonest = lane.free_at
         return None if soonest == NEVER else soonest
 
