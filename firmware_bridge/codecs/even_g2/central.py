@@ -18,7 +18,16 @@ from firmware_bridge.codecs.even_g2.own import OwnEncoder
 from firmware_bridge.codecs.even_g2.pages import HubPage
 from firmware_bridge.codecs.even_g2.picture import pictures
 from firmware_bridge.codecs.even_g2.sound import PAUSE_S, SoundStream
-from firmware_bridge.codecs.even_g2.wire import RAW, STOCK, Dialect, Joiner, Kind, Manner, Received
+from firmware_bridge.codecs.even_g2.wire import (
+    RAW,
+    STOCK,
+    Dialect,
+    Joiner,
+    Kind,
+    Manner,
+    Received,
+    Sid,
+)
 from firmware_bridge.errors import CommandRefused, LinkLost, LocalMisuse, LostReason
 from firmware_bridge.messages import (
     AllowApps,
@@ -37,6 +46,7 @@ from firmware_bridge.messages import (
     Reply,
     SetBrightness,
     SetClock,
+    SetHeadUpAngle,
     SetSilentMode,
     ShowNotification,
     ShowPage,
@@ -195,7 +205,13 @@ class EvenG2Codec:
 
     def _state_of(self, side: Side) -> config.Report:
         """Return what reports the state that an arm answers with."""
-        return lambda sid, answer: self._tell(*self._events.decode(side, sid, answer))
+
+        def report(sid: Sid, answer: Message) -> None:
+            if sid is Sid.SETTINGS and side is Side.RIGHT:
+                self._own_commands.learn(answer.message(config.QUERY_BODY))
+            self._tell(*self._events.decode(side, sid, answer))
+
+        return report
 
     def _restore(self) -> None:
         """Restore page and microphone on the right arm: it lost both."""
@@ -270,7 +286,7 @@ class EvenG2Codec:
                 return self._own_commands.flow(command)
             case GetMotion():
                 return self._move()
-            case OwnCommand():
+            case OwnCommand() | SetHeadUpAngle():
                 return self._own_commands.flow(command)
         return once(config.setting(command, self._dialect))
 

@@ -23,6 +23,7 @@ from firmware_bridge.messages import (
     HidingChanged,
     PageClosed,
     SetClock,
+    SetHeadUpAngle,
     ShowNotification,
 )
 from firmware_bridge.own_commands import (
@@ -34,6 +35,7 @@ from firmware_bridge.own_commands import (
     SetCalendar,
     SetDashboard,
     SetDisplayPosition,
+    SetHeadUpAction,
     SetNote,
     SetWeather,
     Sky,
@@ -198,6 +200,28 @@ def test_what_a_host_fills_comes_through(command):
     assert pair.ask(command) == Done()
     assert pair.shown[-1] == command
     assert pair.refused == []
+
+
+def test_the_angle_and_the_switch_of_looking_up_do_not_change_each_other():
+    pair = Pair().ready()
+    for command in (
+        SetHeadUpAction(dashboard=False),
+        SetHeadUpAngle(45),
+        SetHeadUpAction(dashboard=True),
+    ):
+        assert pair.ask(command) == Done()
+        assert pair.shown[-1] == command
+    bodies = [each.message(3).message(4) for each in pair.messages(sid=0x09)]
+    sent_both = [(each.integer(1), each.integer(2)) for each in bodies]
+    assert sent_both == [(0, 30), (0, 45), (1, 45)]
+
+
+def test_what_is_set_already_is_kept():
+    pair = Pair()
+    pair.arms[R].facts.head_up, pair.arms[R].facts.angle = False, 12
+    pair.ready()
+    pair.ask(SetHeadUpAction(dashboard=True))
+    assert (pair.arms[R].facts.head_up, pair.arms[R].facts.angle) == (True, 12)
 
 
 def test_heights_and_depths_cover_the_whole_range_of_the_glasses():
