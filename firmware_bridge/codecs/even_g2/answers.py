@@ -11,6 +11,7 @@ from firmware_bridge.messages import (
     SetSilentMode,
     SetWearDetection,
 )
+from firmware_bridge.own_commands import SetHeadUpAction
 from firmware_bridge.protobuf import Fields, Message
 
 
@@ -72,8 +73,9 @@ def setting(body: Message, facts: ArmFacts) -> Command | None:
     if config.HEAD_UP in body:
         head_up = body.message(config.HEAD_UP)
         command = SetHeadUpAngle(head_up.integer(2))
+        switched = facts.head_up is not bool(head_up.integer(1))
         facts.head_up, facts.angle = bool(head_up.integer(1)), command.degrees
-        return command
+        return SetHeadUpAction(facts.head_up) if switched else command
     if config.WEAR in body:
         facts.wear_detection = bool(body.message(config.WEAR).integer(1))
         return SetWearDetection(facts.wear_detection)

@@ -18,7 +18,16 @@ from firmware_bridge.codecs.even_g2.own import OwnEncoder
 from firmware_bridge.codecs.even_g2.pages import HubPage
 from firmware_bridge.codecs.even_g2.picture import pictures
 from firmware_bridge.codecs.even_g2.sound import PAUSE_S, SoundStream
-from firmware_bridge.codecs.even_g2.wire import RAW, STOCK, Dialect, Joiner, Kind, Manner, Received
+from firmware_bridge.codecs.even_g2.wire import (
+    RAW,
+    STOCK,
+    Dialect,
+    Joiner,
+    Kind,
+    Manner,
+    Received,
+    Sid,
+)
 from firmware_bridge.errors import CommandRefused, LinkLost, LocalMisuse, LostReason
 from firmware_bridge.messages import (
     AllowApps,
@@ -37,6 +46,7 @@ from firmware_bridge.messages import (
     Reply,
     SetBrightness,
     SetClock,
+    SetHeadUpAngle,
     SetSilentMode,
     ShowNotification,
     ShowPage,
@@ -195,7 +205,13 @@ class EvenG2Codec:
 
     def _state_of(self, side: Side) -> config.Report:
         """Return what reports the state that an arm answers with."""
-        return lambda sid, answer: self._tell(*self._events.decode(side, sid, answer))
+
+        def report(sid: Sid, answer: Message) -> None:
+            if sid is Sid.SETTINGS and side is Side.RIGHT:
+                self._own_commands.learn(answer.message(config.QUERY_BODY))
+            self._tell(*self._events.decode(side, sid, answer))
+
+        return report
 
     def _restore(self) -> None:
         """Restore page and microphone on the right arm: it lost both."""
@@ -214,7 +230,7 @@ class EvenG2Codec:
 
     def send(self, message: Command | Event | Reply, now: float, *, re: int | None = None) -> int:  # noqa: ARG002 - the contract's
         """Start a command. Raises `CommandRefused` if impossible now, `LocalMisuse` if too many."""
-        self._now, self._quiet_until = now, UNKNOWN
+        self._now = now
         if not isinstance(message, Command):
             raise CommandRefused("unsupported", f"a central never says {type(message).__name__}")
         tasks = [task for lane in self._lanes.values() for task in lane.tasks()]
@@ -270,7 +286,7 @@ class EvenG2Codec:
                 return self._own_commands.flow(command)
             case GetMotion():
                 return self._move()
-            case OwnCommand():
+            case OwnCommand() | SetHeadUpAngle():
                 return self._own_commands.flow(command)
         return once(config.setting(command, self._dialect))
 
@@ -309,7 +325,7 @@ class EvenG2Codec:
             out += self._given_up
             self._given_up.clear()
         for lane in self._up.values():
-            if lane.emit(now, out):
+            if lane.awake and lane.emit(now, out):
                 self._quiet_until = UNKNOWN
         if self._silent:
             self._settle(now)
@@ -360,7 +376,7 @@ class EvenG2Codec:
             self._quiet_until = self._next_due()
         soonest = self._quiet_until
         for lane in self._up.values():
-            if lane.has_packets() and lane.free_at < soonest:
+            if lane.packets and lane.free_at < soonest:
                 soonest = lane.free_at
         return None if soonest == NEVER else soonest
 

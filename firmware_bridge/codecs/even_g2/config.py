@@ -11,7 +11,6 @@ from firmware_bridge.messages import (
     GlassesInfo,
     SetBrightness,
     SetClock,
-    SetHeadUpAngle,
     SetSilentMode,
     SetWearDetection,
 )
@@ -58,6 +57,7 @@ DEPTH: Final = 3
 HEAD_UP: Final = 4
 WEAR: Final = 5
 SILENT: Final = 6
+CLOSE_ALL: Final = 8
 """Fields of a settings message; each holds one setting."""
 
 
@@ -114,8 +114,6 @@ def setting(command: Command, dialect: Dialect = STOCK) -> Exchange:
             return change(SILENT, {1: int(on)})
         case SetWearDetection(on):
             return change(WEAR, {1: int(on)})
-        case SetHeadUpAngle(degrees):
-            return change(HEAD_UP, {1: 1, 2: degrees})
         case SetClock(local_s, offset_s=offset_s):
             # wall time and no zone, as three hosts send; the vendor's UTC needs the zone
             time = {1: local_s - offset_s, 2: offset_s // ZONE_S} if dialect.utc else {1: local_s}

@@ -122,7 +122,10 @@ class Lane:
         self._manner = manner
         self._queue: deque[Task] = deque()
         self._urgent: deque[Task] = deque()
-        self._packets: deque[Sided] = deque()
+        self.packets: deque[Sided] = deque()
+        """Of the message under way; the next one goes at `free_at`."""
+        self.awake = False
+        """Whether there may be something to send."""
         self._open: _Open | None = None
         self._resting: Task | None = None
         self._due = float("-inf")
@@ -133,6 +136,7 @@ class Lane:
     def add(self, task: Task, *, urgent: bool = False) -> None:
         """Queue a task; an urgent one goes between the messages of others."""
         (self._urgent if urgent else self._queue).append(task)
+        self.awake = True
 
     def tasks(self) -> list[Task]:
         """Return all tasks that have not ended."""
@@ -145,7 +149,7 @@ class Lane:
         tasks = self.tasks()
         self._queue.clear()
         self._urgent.clear()
-        self._packets.clear()
+        self.packets.clear()
         self._open = self._resting = None
         for task in tasks:
             task.flow.close()
@@ -153,13 +157,13 @@ class Lane:
 
     def backlog(self) -> int:
         """Bytes of the message under way."""
-        return sum(map(len, self._packets))
+        return sum(map(len, self.packets))
 
     # -------------------------------------------------------------- out
 
     def emit(self, now: float, out: list[Sided]) -> bool:
         """Append the packets to send now; return whether more than that has changed."""
-        packets, changed = self._packets, False
+        packets, changed = self.packets, False
         while True:
             if packets:
                 if now < self.free_at:
@@ -170,11 +174,10 @@ class Lane:
                     return changed
                 changed = True
                 self._sent(now)
-            elif self._open is not None or self._resting is not None:
-                return changed
-            elif (self._urgent or self._queue) and self._go_on(now):
+            elif self._open is None and self._resting is None and self._go_on(now):
                 changed = True
             else:
+                self.awake = False
                 return changed
 
     def _sent(self, now: float) -> None:
@@ -249,7 +252,7 @@ class Lane:
             return
         if fields is None:
             packets = [ChannelPacket(packet, FILE) for packet in packets]
-        self._packets.extend([SidePacket(self._side, packet) for packet in packets])
+        self.packets.extend([SidePacket(self._side, packet) for packet in packets])
         self._due = now + exchange.timeout_s
 
     # -------------------------------------------------------------- in
@@ -257,6 +260,7 @@ class Lane:
     def receive(self, received: Received, now: float) -> bool:
         """Take a message; return whether it answers the exchange under way."""
         waiting = self._open
+        self.awake = True
         if waiting is None or received.sid != waiting.exchange.sid:
             return False
         payload = received.payload
@@ -280,7 +284,7 @@ class Lane:
     def _answered(self, answer: Answer | None) -> None:
         waiting, self._open = self._open, None
         assert waiting is not None
-        self._packets.clear()  # of a repetition
+        self.packets.clear()  # of a repetition
         waiting.task.answer = answer
         self._queue.appendleft(waiting.task)
 
@@ -288,7 +292,7 @@ class Lane:
         """Repeat the exchange, or let the flow go on with this answer."""
         waiting = self._open
         assert waiting is not None
-        self._packets.clear()
+        self.packets.clear()
         if waiting.left > 0:
             self._transmit(now)
             return
@@ -299,13 +303,9 @@ class Lane:
 
     # -------------------------------------------------------------- time
 
-    def has_packets(self) -> bool:
-        """Return whether packets wait to be sent; the next one goes at `free_at`."""
-        return bool(self._packets)
-
     def due(self) -> float:
         """The time of the next action; infinity if there is none, or packets come first."""
-        if self._packets:
+        if self.packets:
             return NEVER
         if self._open is not None or self._resting is not None:
             return self._due
@@ -317,8 +317,9 @@ class Lane:
 
     def timer(self, now: float) -> None:
         """Repeat what was not answered in time; end a pause."""
-        if self._packets or now < self._due:
+        if self.packets or now < self._due:
             return
+        self.awake = True
         if self._resting is not None:
             task, self._resting = self._resting, None
             self._queue.appendleft(task)

@@ -171,6 +171,7 @@ _G2: Final = Model(
             "display.position": True,
             "display.dashboard": True,
             "display.dashboard_content": True,
+            "display.preferences": True,
             "clock": True,
             "microphone": True,
             "microphone.codecs": "lc3",

@@ -10,7 +10,7 @@ from firmware_bridge.codecs.even_g2.hub import BODY, Cmd
 from firmware_bridge.codecs.even_g2.lanes import Answer, Exchange, Flow, ask
 from firmware_bridge.codecs.even_g2.wire import STOCK, Dialect, Sid
 from firmware_bridge.errors import CommandRefused, RemoteViolation, Violation
-from firmware_bridge.messages import Command, Done, Failed, OwnCommand, SetClock
+from firmware_bridge.messages import Command, Done, Failed, OwnCommand, SetClock, SetHeadUpAngle
 from firmware_bridge.own_commands import (
     MAX_ENTRIES,
     MAX_NOTES,
@@ -18,6 +18,7 @@ from firmware_bridge.own_commands import (
     MotionRead,
     SetCalendar,
     SetDisplayPosition,
+    SetHeadUpAction,
     SetNote,
     SetWeather,
     Sky,
@@ -71,15 +72,22 @@ class OwnEncoder:
         self.clock_s = 0
         self._dialect = dialect
         self._listed: set[int] = set()
+        self._head_up, self._angle = True, 30
         self._motion_field = dialect.motion_field
 
-    def flow(self, command: OwnCommand | SetClock) -> Flow:
+    def flow(self, command: OwnCommand | SetClock | SetHeadUpAngle) -> Flow:
         """Return how a command is carried out. Raises `CommandRefused`: not with these glasses."""
         match command:
             case SetWeather():
                 weather = _content({_WEATHER: {1: _weather(command)}})
                 clock = SetClock(command.local_s, command.twelve_hour)
                 return _all_of([*self.clock(clock), weather])
+            case SetHeadUpAngle(degrees):
+                self._angle = degrees
+                return _all_of([self._looking_up()])
+            case SetHeadUpAction(dashboard):
+                self._head_up = dashboard
+                return _all_of([self._looking_up()])
             case SetClock():
                 return _all_of(self.clock(command))
             case SetCalendar():
@@ -89,6 +97,13 @@ class OwnEncoder:
             case SetDisplayPosition(preview=False):
                 return _all_of(_position(command))
         raise CommandRefused("unsupported", f"an Even G2 has no {type(command).__name__}")
+
+    def learn(self, settings: Message) -> None:
+        """Learn what the glasses have set: two settings share a message, and one shall stay."""
+        self._head_up, self._angle = bool(settings.integer(7)), min(60, settings.integer(8))
+
+    def _looking_up(self) -> Exchange:
+        return config.change(config.HEAD_UP, {1: int(self._head_up), 2: self._angle})
 
     def clock(self, command: SetClock) -> list[Exchange]:
         """Return the messages that set the clock, and how the dashboard writes it."""

@@ -282,10 +282,14 @@ class EvenG2Arm:
     def _settings(self, cmd: int, magic: int, message: Message) -> None:
         flag = self._variant.settings_flag
         if cmd == config.QUERY:
-            body = settings(self.facts)
-            self._say(Sid.SETTINGS, {1: cmd, 2: magic, config.QUERY_BODY: body}, flag=flag)
+            known = settings(self.facts)
+            self._say(Sid.SETTINGS, {1: cmd, 2: magic, config.QUERY_BODY: known}, flag=flag)
         elif cmd == config.SET and self.side is Side.RIGHT:
-            command = setting(message.message(config.SET_BODY), self.facts)
+            body = message.message(config.SET_BODY)
+            if config.CLOSE_ALL in body and self.page is not None:
+                self._drop_page()
+                self._inbox.append(Incoming(ClearPage()))
+            command = setting(body, self.facts)
             answer = {1: cmd, 2: magic, config.SET_BODY: {}}
             if command is None:
                 self._say(Sid.SETTINGS, answer, flag=flag)

@@ -42,18 +42,13 @@ KNOWN: Final = frozenset({*_ECHOED, *_FIXED, *_EMPTY, Sid.LANGUAGE})
 def answer(sid: int, payload: bytes) -> bytes | dict[int, Any]:
     """Return the answer to a message of a service in `KNOWN`. Raises `RemoteViolation`."""
     message = Message(payload)
-    cmd = message.integer(1)
-    number = {2: message.integer(2)} if 2 in message else {}
+    cmd, number = message.integer(1), message.integer(2)
     if sid in _ECHOED or (sid == Sid.AI and cmd in _AI_ECHOED):
         return payload
     if sid in _FIXED:
-        return _numbered(_FIXED[sid], number)
+        said = dict(_FIXED[sid])
+        return {1: said.pop(1), 2: number, **said}
     if sid == Sid.LANGUAGE:  # a language is answered by its number alone
-        return {1: cmd, **number, **({4: {1: _AUTO_CLOSE_S}} if cmd else {})}
-    bodies: dict[int, Any] = {field: b"" for field in message.numbers() if field > 2}
-    return {1: cmd, **number, **bodies}
-
-
-def _numbered(fields: Mapping[int, Any], number: Mapping[int, int]) -> dict[int, Any]:
-    """Insert the number of the request after the command."""
-    return {1: fields[1], **number, **{at: body for at, body in fields.items() if at > 1}}
+        return {1: cmd, 2: number, **({4: {1: _AUTO_CLOSE_S}} if cmd else {})}
+    bodies = {field: b"" for field in message.numbers() if field > 2}
+    return {1: cmd, 2: number, **bodies}

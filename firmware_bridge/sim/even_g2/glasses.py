@@ -56,6 +56,7 @@ from firmware_bridge.own_commands import (
     MotionRead,
     SetCalendar,
     SetDisplayPosition,
+    SetHeadUpAction,
     SetNote,
     SetWeather,
 )
@@ -244,6 +245,8 @@ class ArmSession(PeripheralSession):
                 return self._set(wear_detection=on)
             case SetHeadUpAngle(degrees):
                 return self._set(head_up_angle=degrees)
+            case SetHeadUpAction(dashboard):
+                return self._set(head_up_opens_dashboard=dashboard)
             case SetDisplayPosition(height, depth):
                 return self._set(height=height, depth=depth)
             case SetWeather() | SetCalendar() | SetNote():

@@ -4,13 +4,14 @@ from itertools import groupby, pairwise
 
 import pytest
 
+from firmware_bridge.catalog import find
 from firmware_bridge.codecs.even_g2 import FILE, SOUND, lanes, pages
 from firmware_bridge.codecs.even_g2.central import BATTERY_EVERY_S, MAX_REQUESTS
 from firmware_bridge.codecs.even_g2.conflicts import OTHERS
 from firmware_bridge.codecs.even_g2.hub import Cmd, Rect
 from firmware_bridge.codecs.even_g2.model import CONFLICTS
 from firmware_bridge.codecs.even_g2.peripheral import PAGE_S, Variant
-from firmware_bridge.codecs.even_g2.picture import pictures
+from firmware_bridge.codecs.even_g2.picture import pictures, read
 from firmware_bridge.codecs.even_g2.wire import PACE_S, Dialect, Kind, cut
 from firmware_bridge.errors import CommandRefused, LocalMisuse, LostReason
 from firmware_bridge.messages import (
@@ -69,7 +70,9 @@ def mute(sid: int, cmd: int | None = None, *, way: str = "up"):
 
 def test_a_session_begins_on_both_arms():
     pair = Pair()
+    began = pair.now
     info = pair.ask(Hello("test", "0"))
+    assert pair.now - began < 0.9, "no answer is waited for that does not come"
     assert info == GlassesInfo("G2", "2.2.20", "", {}, {})
     assert [packet[6] for packet in pair.said[R]][:6] == [0x80, 0x80, 0x10, 0x0D, 0x04, 0x07]
     assert [packet[6] for packet in pair.said[L]] == [0x80, 0x09]
@@ -78,8 +81,12 @@ def test_a_session_begins_on_both_arms():
 
 
 def test_a_session_needs_no_answers_at_its_start():
-    pair = Pair(air=mute(0x80))
-    assert isinstance(pair.ask(Hello("test", "0")), GlassesInfo)
+    silent = Pair(
+        air=lambda _side, way, packet: [packet] if way == "down" or packet[6] == 0x09 else []
+    )
+    began = silent.now
+    assert isinstance(silent.ask(Hello("test", "0")), GlassesInfo)
+    assert silent.now - began < find("even_g2").hello_s
 
 
 def test_the_left_arm_alone_greets_and_shows_nothing():
@@ -343,6 +350,20 @@ def test_only_the_area_that_is_lit_is_sent(ink, place):
     assert picture.place == place
 
 
+@pytest.mark.parametrize("odd", [1, 3, 5])
+def test_tiles_may_share_a_byte_of_the_canvas(odd):
+    left = Tile(0, 0, odd, 20, 4, b"\xff" * (20 * (odd + 1) // 2))
+    right = Tile(odd, 0, 20 - odd, 20, 4, b"\xff" * (20 * (21 - odd) // 2))
+    for tiles in ([left, right], [right, left]):
+        (picture,) = pictures(tiles)
+        assert read(picture.file, picture.place).pixels == b"\xff" * 200
+
+
+def test_a_wide_picture_is_divided_at_a_whole_byte():
+    wide = Tile(0, 0, 290, 20, 4, b"\xff" * (145 * 20))
+    assert [each.place for each in pictures([wide])] == [Rect(0, 0, 146, 20), Rect(146, 0, 144, 20)]
+
+
 def test_a_dark_picture_needs_no_container():
     assert pictures([Tile(0, 0, 8, 2, 4, bytes(8))]) == ()
 
@@ -488,8 +509,10 @@ def test_sound_nobody_asked_for_is_switched_off():
     assert pair.commands() == [Cmd.AUDIO]
 
 
-def test_sound_of_another_length_is_refused():
+def test_sound_that_is_too_short_is_refused():
     pair = listening()
+    pair.tell(L, b"".join(FRAMES) + bytes(5) + b"\xff\xff", channel=SOUND)
+    assert (pair.refused, pair.events()) == ([], [MicrophoneChunk(7, 0, FRAMES)])
     pair.tell(L, b"\0" * 203, channel=SOUND)
     assert len(pair.refused) == 1
 

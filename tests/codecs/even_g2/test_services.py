@@ -23,6 +23,7 @@ from firmware_bridge.messages import (
     HidingChanged,
     PageClosed,
     SetClock,
+    SetHeadUpAngle,
     ShowNotification,
 )
 from firmware_bridge.own_commands import (
@@ -34,11 +35,12 @@ from firmware_bridge.own_commands import (
     SetCalendar,
     SetDashboard,
     SetDisplayPosition,
+    SetHeadUpAction,
     SetNote,
     SetWeather,
     Sky,
 )
-from firmware_bridge.protobuf import Double, Message, encode
+from firmware_bridge.protobuf import Message, encode
 from tests.codecs.even_g2.pair import L, Pair, R, drain, page
 from tests.codecs.even_g2.test_golden import SETTINGS, TIME, answers, arm, payload, rest
 
@@ -198,6 +200,39 @@ def test_what_a_host_fills_comes_through(command):
     assert pair.ask(command) == Done()
     assert pair.shown[-1] == command
     assert pair.refused == []
+
+
+def test_the_angle_and_the_switch_of_looking_up_do_not_change_each_other():
+    pair = Pair().ready()
+    for command in (
+        SetHeadUpAction(dashboard=False),
+        SetHeadUpAngle(45),
+        SetHeadUpAction(dashboard=True),
+    ):
+        assert pair.ask(command) == Done()
+        assert pair.shown[-1] == command
+    bodies = [each.message(3).message(4) for each in pair.messages(sid=0x09)]
+    sent_both = [(each.integer(1), each.integer(2)) for each in bodies]
+    assert sent_both == [(0, 30), (0, 45), (1, 45)]
+
+
+def test_what_is_set_already_is_kept():
+    pair = Pair()
+    pair.arms[R].facts.head_up, pair.arms[R].facts.angle = False, 12
+    pair.ready()
+    pair.ask(SetHeadUpAction(dashboard=True))
+    assert (pair.arms[R].facts.head_up, pair.arms[R].facts.angle) == (True, 12)
+
+
+def test_heights_and_depths_cover_the_whole_range_of_the_glasses():
+    pair = Pair().ready()
+    for at in range(9):
+        pair.ask(SetDisplayPosition(at, at + 1))
+    bodies = [each.message(3) for each in pair.messages(sid=0x09) if each.integer(1) == 1]
+    heights = [each.message(2).integer(1) for each in bodies if 2 in each]
+    depths = [each.message(3).integer(1) for each in bodies if 3 in each]
+    assert heights == [0, 2, 3, 5, 6, 8, 9, 11, 12]
+    assert depths == [0, 0, 0, 1, 1, 1, 2, 2, 2]
 
 
 def test_the_weather_is_as_captured():
@@ -371,8 +406,8 @@ def test_motion_is_read_once(fields, wide):
     pair = Pair(variant=Variant(motion_fields=fields, wide_motion=wide)).ready()
     assert pair.ask(GetMotion()) == Done()
     assert pair.arms[R].moving
-    for x in (0.5, 1.0):
-        pair.event(MotionRead((x, -1.0, 0.25)))
+    for x in (0.5, 1.0):  # both are under way before the sensor is switched off
+        pair.arms[R].send(MotionRead((x, -1.0, 0.25)), pair.now)
     pair.run(for_s=1.0)
     assert pair.events() == [MotionRead((0.5, -1.0, 0.25))]
     assert not pair.arms[R].moving
@@ -381,9 +416,13 @@ def test_motion_is_read_once(fields, wide):
     assert MotionRead((2.0, 0.0, 0.0)) in pair.events()
 
 
-def test_motion_of_64_bits_is_8_bytes_each():
-    wire = encode({1: 2, 13: {3: {1: 8, 3: {1: Double(0.5)}}}}, zeros=False)
-    assert wire.hex().endswith("1a0909" + "000000000000e03f")
+@pytest.mark.parametrize(("wide", "number"), [(False, "0d0000003f"), (True, "09000000000000e03f")])
+def test_numbers_of_motion_have_32_or_64_bits(wide, number):
+    glasses = EvenG2Arm(R, max_packet=244, variant=Variant(wide_motion=wide))
+    answers(glasses, *sent(0xE0, PAGE), *sent(0xE0, {1: 19, 2: 9, 22: {1: 1, 2: 100}}))
+    glasses.send(MotionRead((0.5, 0.0, 0.0)), 1.0)
+    (packet,) = glasses.packets_to_send(1.0)
+    assert packet[:-2].hex().endswith(number)
 
 
 def test_charging_ends_the_page_and_that_is_noticed():
@@ -395,6 +434,14 @@ def test_charging_ends_the_page_and_that_is_noticed():
     assert ClearPage() in pair.shown
     assert PageClosed() in pair.events()
     assert pair.ask(page("Ho")) == Done()
+
+
+@pytest.mark.parametrize("field", [8, 9, 10, 11])
+def test_other_settings_are_answered(field):
+    glasses = arm()
+    answers(glasses, *sent(0xE0, PAGE))
+    assert said(glasses, 0x09, {1: 1, 2: 9, 3: {field: {1: 1}}})[1] == "080110091a00"
+    assert (glasses.page is None) == (field == 8), "all features are closed by 8"
 
 
 def test_a_list_reports_what_was_chosen():
