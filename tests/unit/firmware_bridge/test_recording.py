@@ -6,6 +6,7 @@ import asyncio
 import base64
 import json
 import random
+import time
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
 
@@ -32,6 +33,7 @@ from firmware_bridge.messages import (
 )
 from firmware_bridge.own_commands import (
     BlinkLight,
+    GetWifi,
     LightColor,
     MotionRead,
     SetDisplayPosition,
@@ -61,7 +63,7 @@ class Session:
         self.events = []
         self.news = asyncio.Event()
         transport = SimpleNamespace(max_packet=driver._transport.max_packet)
-        self.take(0.0, Passing.CONNECTED, (mock.glasses.model, transport))
+        self.take(time.monotonic(), Passing.CONNECTED, (mock.glasses.model, transport))
         driver.tap = self.take
 
     def take(self, now, passing, value):
@@ -86,10 +88,11 @@ class Session:
 
 @asynccontextmanager
 async def a_session(model, tmp_path, sound_format):
-    """A page, some sound of the microphone, a battery."""
+    """A page or a question, some sound of the microphone, a battery."""
     async with worn(model, tmp_path, Session) as session:
         page = ShowPage("s", lines=(TextLine(0, "hello"),))
-        await session.driver.request(page, timeout_s=DEADLINE_S)
+        can_show = session.mock.glasses.capabilities["display"]
+        await session.driver.request(page if can_show else GetWifi(), timeout_s=DEADLINE_S)
         await session.driver.request(StartMicrophone(1, sound_format), timeout_s=DEADLINE_S)
         session.mock.glasses.say("one two three")
         await session.until(MicrophoneChunk, 12)
@@ -103,6 +106,11 @@ FAMILIES = [
     ("mock:full", AudioFormat.PCM16),
     pytest.param(
         "even_g1",
+        AudioFormat.LC3,
+        marks=pytest.mark.skipif(bool(lc3.why_not()), reason="needs liblc3"),
+    ),
+    pytest.param(
+        "sim:mentra_live",
         AudioFormat.LC3,
         marks=pytest.mark.skipif(bool(lc3.why_not()), reason="needs liblc3"),
     ),
