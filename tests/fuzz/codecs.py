@@ -51,14 +51,20 @@ from firmware_bridge.own_commands import (
     DashboardLayout,
     DashboardPane,
     EndNavigation,
+    EndStream,
     FetchVoiceNote,
     GetMotion,
     GetRunningApp,
+    GetVideo,
+    GetWifi,
+    HotspotChanged,
     MotionRead,
     Navigate,
+    RecordVideo,
     SetCalendar,
     SetDashboard,
     SetDisplayPosition,
+    SetHotspot,
     SetMap,
     SetNote,
     SetWeather,
@@ -66,8 +72,12 @@ from firmware_bridge.own_commands import (
     ShowTranslation,
     Sky,
     StartTranslation,
+    StreamChanged,
+    StreamVideo,
     Turn,
     Vibrate,
+    VideoChanged,
+    WifiChanged,
 )
 from firmware_bridge.packets import ChannelPacket, channel_of
 from firmware_bridge.sides import Side, SideNews, SidePacket
@@ -121,9 +131,15 @@ COMMANDS: Final = (
     StartTranslation("en", "fr"),
     ShowTranslation("Hello", "Bonjour"),
     GetRunningApp(),
-    SetClock(1_800_000_000),
     GetMotion(),
+    SetClock(1_800_000_000),
     Vibrate(),
+    GetWifi(),
+    RecordVideo(True),
+    GetVideo(),
+    StreamVideo("rtmp://192.168.4.2/live"),
+    EndStream(),
+    SetHotspot(True),
 )
 VALUES: Final = {"codec": b"\x15", "battery": b"\x57", "features": b"\xff" * 4, "clock": bytes(4)}
 """What channels have when they are read; others have a text."""
@@ -135,7 +151,11 @@ EVENTS: Final = (
     CaseChanged(60, charging=True),
     VoiceNotesChanged((VoiceNote(1, 5, 7), VoiceNote(2, 6, 8))),
     VoiceNoteFetched(1, bytes(range(256)) * 4),
-    MotionRead((0.1, -0.2, 9.8), (0.0, 0.0, 0.0)),
+    MotionRead((0.0, 0.5, 9.8125), (1.0, 0.0, 0.0), (20.0, 0.0, -40.0)),
+    WifiChanged(True, "Home", "192.168.4.20"),
+    HotspotChanged(True, "Own", "secret", "192.168.43.1"),
+    VideoChanged(True),
+    StreamChanged(True, "streaming"),
 )
 
 

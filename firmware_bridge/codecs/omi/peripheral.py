@@ -242,7 +242,9 @@ class OmiGlasses:
 
 
 def _motion(read: MotionRead) -> bytes:
-    millionths = [round(each * _MILLION) for each in (*read.acceleration, *read.rotation)]
+    millionths = [
+        round(each * _MILLION) for each in (*read.acceleration, *(read.rotation or (0.0,) * 3))
+    ]
     pairs = [(abs(each) // _MILLION, abs(each) % _MILLION, each < 0) for each in millionths]
     return MOTION.pack(*(-part if less else part for *pair, less in pairs for part in pair))
 
