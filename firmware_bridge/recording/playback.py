@@ -20,6 +20,7 @@ from firmware_bridge.messages import (
     MicrophoneChunk,
     PhotoTaken,
     Reply,
+    VoiceNoteFetched,
 )
 from firmware_bridge.models import Model
 from firmware_bridge.recording.files import Recording
@@ -30,7 +31,7 @@ MAX_TEXT: Final = 300
 """Characters of a problem."""
 CLOSE: Final = 0.001
 """Seconds by which a number that was computed from times may differ."""
-_MEDIA: Final = MicrophoneChunk | PhotoTaken | AudioChunk
+_MEDIA: Final = MicrophoneChunk | PhotoTaken | AudioChunk | VoiceNoteFetched
 
 
 class Played(Struct):
@@ -156,6 +157,8 @@ def _comparable(message: Any) -> Any:
         return msgspec.to_builtins(message)
     if isinstance(message, PhotoTaken):
         return [message.photo, len(message.jpeg), message.turned]
+    if isinstance(message, VoiceNoteFetched):
+        return [message.note, len(message.sound), message.format]
     return [message.stream, message.index, [len(frame) for frame in message.frames]]
 
 

@@ -30,8 +30,8 @@ LEAST_ROOM: Final = 64 * 1024
 PERSONAL: Final = (
     "A recording has every packet between glassd and the glasses. That includes the texts of all "
     "pages, notifications, calendars and notes that are shown, and what the glasses themselves "
-    "understood of your words. Hardware addresses, serial numbers, the glasses' names, and the "
-    "names and addresses of Wi-Fi networks are replaced."
+    "understood of your words. Hardware addresses, serial numbers, the glasses' names, and names, "
+    "passwords and addresses of Wi-Fi networks are replaced."
 )
 
 

@@ -30,10 +30,13 @@ from firmware_bridge.messages import (
     StopMicrophone,
     TakePhoto,
     TextLine,
+    VoiceNoteFetched,
 )
 from firmware_bridge.own_commands import (
     BlinkLight,
+    FetchVoiceNote,
     GetWifi,
+    HotspotChanged,
     LightColor,
     MotionRead,
     SetDisplayPosition,
@@ -407,6 +410,28 @@ def test_names_and_addresses_of_networks_are_replaced():
     messages = [from_tree(line.message) for line in left if line.message]
     assert messages[0].networks[0].ssid == "XXXXXXX'X XX-XX"
     assert messages[1] == WifiChanged(connected=True, ssid="XXXX", address="000.000.0.00")
+
+
+def test_the_password_of_a_hotspot_is_replaced():
+    said = b'{"hotspot":"on","ssid":"Live_A1B2","pw":"correct horse"}'
+    left = about(HotspotChanged(True, "Live_A1B2", "correct horse", "10.0.0.1"), packets=[said])
+    assert b"Live_A1B2" not in contents(left)
+    assert b"correct" not in contents(left)
+    [message] = [from_tree(line.message) for line in left if line.message]
+    assert message == HotspotChanged(True, "XXXX_X0X0", "XXXXXXX XXXXX", "00.0.0.0")
+
+
+def test_a_spoken_note_is_left_out():
+    note = SOUND[:800]
+    lines = [
+        wanted(0.5, FetchVoiceNote(1)),
+        *(to_us(1.0, piece) for piece in cut(note)),
+        meant(1.1, VoiceNoteFetched(1, note)),
+    ]
+    left = leave_out(lines, sound=False, photos=False)
+    assert not any(contents(left)[at : at + 8] in note for at in range(1, 150))
+    assert from_tree(left[-1].message) == VoiceNoteFetched(1, bytes(800))
+    assert leave_out(lines, sound=True, photos=False) == lines
 
 
 def test_a_network_in_two_packets_is_replaced():
