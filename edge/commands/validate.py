@@ -8,6 +8,7 @@ import time
 import zlib
 from argparse import Namespace
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from msgspec import Struct
@@ -15,7 +16,13 @@ from msgspec import Struct
 from edge.commands.shared.console import Screen, plain
 from edge.commands.shared.daemon import ask, asks, token_of
 from edge.commands.shared.form import can_ask
-from edge.commands.shared.packet_recorder import PacketRecorder, agree, check_file, save
+from edge.commands.shared.packet_recorder import (
+    PacketRecorder,
+    agree,
+    check_file,
+    ended_by_all_signals,
+    save,
+)
 from edge.commands.shared.terminal import typed
 from edge.runtime.errors import UserError
 from firmware_bridge.metrics import UnknownFont, metrics_for
@@ -58,6 +65,10 @@ class _NobodyTypes(Exception):
     """The owner left, or closed the input."""
 
 
+class _Lost(Exception):
+    """The glasses went away, and did not come back."""
+
+
 def validate(args: Namespace, screen: Screen) -> int:
     path = check_file(args)
     if not can_ask(screen):
@@ -67,14 +78,16 @@ def validate(args: Namespace, screen: Screen) -> int:
     recorder = PacketRecorder(args)
     recorder.start()
     screen.note("opening a new connection to the glasses …")
-    try:
-        status = _wait_until_ready(args, recorder)
-        for check in checks(status):
-            _carry_out(check, args, recorder, screen)
-    except (KeyboardInterrupt, _NobodyTypes):
-        screen.note("\nended early; the answers until now are written")
-    finally:
-        recorder.stop()
+    with ended_by_all_signals():
+        try:
+            for check in checks(_wait_until_ready(args, recorder)):
+                _come_back(args, recorder, screen)
+                _carry_out(check, args, recorder, screen)
+        except (KeyboardInterrupt, _NobodyTypes, _Lost):
+            with suppress(OSError):  # the terminal may be closed
+                screen.note("\nended early; the answers until now are written")
+        finally:
+            recorder.stop()
     return save(recorder, path, screen, sound=args.sound, photos=args.photos)
 
 
@@ -88,6 +101,17 @@ def _wait_until_ready(args: Namespace, recorder: PacketRecorder) -> Mapping[str,
             return glasses
     problem = f"the glasses did not connect within {READY_S:g} s"
     raise UserError("NO_GLASSES", problem, "see: glassd status")
+
+
+def _come_back(args: Namespace, recorder: PacketRecorder, screen: Screen) -> None:
+    """Wait for glasses that are away. Raise `_Lost`."""
+    glasses = ask(args, "GET", "/v1/status").get("glasses") or {}
+    if glasses.get("state") != "ready":
+        screen.note("the glasses are away; waiting for them …")
+        try:
+            _wait_until_ready(args, recorder)
+        except UserError:
+            raise _Lost from None
 
 
 # ------------------------------------------------------------------ the checks

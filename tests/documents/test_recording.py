@@ -3,6 +3,7 @@ printed.
 """
 
 import re
+import signal
 from contextlib import closing
 
 import pytest
@@ -39,6 +40,24 @@ def test_a_session_is_recorded_and_its_recording_drives_glassd():
         said = replaying.said
     compare(printed, said.splitlines()[0] + "\n")
     assert "packets were known to the recording" in said
+
+
+def test_whatever_ends_a_recording_it_is_written():
+    """Ctrl-C, a closed terminal, the end of the system."""
+    with closing(Place()) as place:
+        config = place.write(
+            "glassd.toml", 'version = 1\n[glasses]\nradio = "tcp:127.0.0.1:6402"\n'
+        )
+        place.env["GLASSD_CONFIG"] = str(config)
+        place.start("glassd sim mock:display --radio tcp:127.0.0.1:6402")
+        place.start("glassd run")
+        for ended in (signal.SIGINT, signal.SIGHUP, signal.SIGTERM):
+            place.until(place.is_ready, "the glasses are ready")
+            recording = place.start(f"glassd record {ended.name}.jsonl --yes")
+            recording.wait_for("recording; Ctrl-C")
+            recording.process.send_signal(ended)
+            recording.end(0)
+            assert read(place.folder / f"{ended.name}.jsonl").header.model == "mock:display"
 
 
 def answer(terminal, place, name):
