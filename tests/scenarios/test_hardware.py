@@ -49,6 +49,7 @@ RARE = (
     "glasses:restart",
     "glasses:set_microphone",
     "glasses:translate",
+    "glasses:vibrate",
     "glasses:voice_notes",
     "glasses:wifi",
 )

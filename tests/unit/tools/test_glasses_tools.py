@@ -51,6 +51,8 @@ from firmware_bridge.own_commands import (
     StartTranslation,
     SwitchLightOff,
     Turn,
+    Vibrate,
+    Vibration,
 )
 from tests.unit.tools.compiled import shipped as compiled
 from tests.unit.tools.test_glasses_settings import ALL, CLOCK, Glasses
@@ -144,6 +146,8 @@ GREEN = LightColor.GREEN
     [
         ("glasses:light", {"level": 20}, DimLight(20), "Light: 20 %"),
         ("glasses:light", {"off": True}, SwitchLightOff(), "Light: off"),
+        ("glasses:vibrate", {}, Vibrate(), "Vibration: medium"),
+        ("glasses:vibrate", {"length": "long"}, Vibrate(Vibration.LONG), "Vibration: long"),
         ("glasses:light", {"color": "green"}, BlinkLight(GREEN), "Light: green"),
         (
             "glasses:light",
