@@ -32,7 +32,9 @@ from firmware_bridge.codecs.frame.wire import (
     From,
     Sprite,
     To,
+    motion_bytes,
     read_capture,
+    read_light,
     read_place,
     read_sprite,
     read_text,
@@ -262,6 +264,11 @@ class FramePeripheral:
                 self._command(start if rate else StopMicrophone(STREAM))
             case To.BRIGHTNESS if len(payload) == 1 and payload[0] <= 4:
                 self._command(SetBrightness(25 * payload[0]))
+            case To.MOTION if not payload and not self._is_monocle:
+                self._say(bytes((DATA, From.MOTION)) + motion_bytes(self.device.motion))
+                self._acknowledge()
+            case To.LIGHT if self._is_monocle:
+                self._command(read_light(payload))
             case To.HEAD_ANGLE if len(payload) == 1 and payload[0] <= 60 and not self._is_monocle:
                 self.device.head_angle = payload[0]
                 self._acknowledge()
