@@ -46,13 +46,16 @@ from firmware_bridge.messages import (
 )
 from firmware_bridge.models import Model
 from firmware_bridge.own_commands import (
+    BlinkLight,
     CalendarEntry,
     ClearNotification,
     DashboardLayout,
     DashboardPane,
     EndNavigation,
     FetchVoiceNote,
+    GetMotion,
     GetRunningApp,
+    LightColor,
     Navigate,
     SetCalendar,
     SetDashboard,
@@ -64,6 +67,7 @@ from firmware_bridge.own_commands import (
     ShowTranslation,
     Sky,
     StartTranslation,
+    SwitchLightOff,
     Turn,
 )
 from firmware_bridge.packets import ChannelPacket, channel_of
@@ -118,7 +122,13 @@ COMMANDS: Final = (
     StartTranslation("en", "fr"),
     ShowTranslation("Hello", "Bonjour"),
     GetRunningApp(),
+    GetMotion(),
+    BlinkLight(LightColor.GREEN),
+    SwitchLightOff(),
     SetClock(1_800_000_000),
+    # again: glasses whose program was still being uploaded were shown the last page only
+    TEXT,
+    PAGE,
 )
 VALUES: Final = {"codec": b"\x15", "battery": b"\x57", "features": b"\xff" * 4, "clock": bytes(4)}
 """What channels have when they are read; others have a text."""

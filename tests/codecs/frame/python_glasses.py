@@ -37,7 +37,6 @@ class PythonGlasses(MonoclePeripheral):
         self.sound = b""
         self.recordings: list[dict[str, Any]] = []
         self.lights: list[tuple[float, str, str]] = []
-        self.began = 0.0
         self.pads: dict[str, Any] = {}
         self.level, self.charging = 87, False
         self.connected = True
@@ -175,9 +174,7 @@ class PythonGlasses(MonoclePeripheral):
     @property
     def _led(self) -> dict[str, Any]:
         def switch(word):
-            return lambda colour: self.lights.append(
-                (round(self.now - self.began, 2), colour, word)
-            )
+            return lambda colour: self.lights.append((self.now, colour, word))
 
         return {"RED": "RED", "GREEN": "GREEN", "on": switch("on"), "off": switch("off")}
 

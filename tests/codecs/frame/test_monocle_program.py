@@ -80,7 +80,6 @@ def test_battery_and_brightness(pair):
 
 
 def test_the_light_blinks_as_it_was_told(pair):
-    pair.glasses.began = pair.now
     assert pair.ask(BlinkLight(LightColor.RED, 500, 200, 2)) == Done()
     pair.run(for_s=5)
     told = [(colour, word) for _, colour, word in pair.glasses.lights]
