@@ -5,7 +5,7 @@ import pytest
 from firmware_bridge.codecs.frame.program import program
 from firmware_bridge.codecs.frame.prompts import RawPrompt
 from firmware_bridge.codecs.frame.terminal import FIRMWARE, MonocleDevice
-from firmware_bridge.errors import CommandRefused
+from firmware_bridge.errors import CommandRefused, RemoteViolation
 from firmware_bridge.messages import (
     AudioFormat,
     BatteryChanged,
@@ -223,6 +223,23 @@ def test_a_program_that_ends_ends_the_connection(pair):
     )
     pair.run()
     assert "MemoryError" in str(pair.lost)
+
+
+def test_a_late_break_is_no_reason_to_upload():
+    pair = FramePair(MonocleDevice(files={"glassd_app.py": program("monocle").text}))
+    pair.central.send(Ping(), pair.now)
+    pair.run(until=lambda: any(b"import gc" in packet for packet in pair.said), for_s=10)
+    late = b"OK\x04Traceback (most recent call last):\r\nKeyboardInterrupt: \r\n\x04>"
+    pair.tell(ChannelPacket(late, "printed"))
+    pair.run(for_s=5)
+    assert not pair.central.startup.uploaded
+    assert pair.central.startup.running
+
+
+def test_a_packet_of_another_channel_is_a_violation(pair):
+    for codec in (pair.central, pair.glasses):
+        with pytest.raises(RemoteViolation):
+            codec.receive_packet(ChannelPacket(b"1", "other"), pair.now)
 
 
 def test_pads_are_tap_and_button(pair):
