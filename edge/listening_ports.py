@@ -95,6 +95,15 @@ class CaptionsPort(Protocol):
         """Return when they are on, or off. Raises `CannotListen`."""
 
 
+class RecordingPort(Protocol):
+    """Implemented by `hearing/listening.py`: records sound for `glasses:record_sound`."""
+
+    async def record(self, seconds: float, *, rate: int) -> bytes:
+        """Return the sound of the next `seconds` as WAV of `rate` Hz (16000 or 8000), mono, 16
+        bits. Raises `CannotListen`; a recording that ends before its time gives nothing.
+        """
+
+
 class CaptionPage(Protocol):
     """Implemented by `display/listening/captions.py` (`Presenter.captions`): words of those around,
     on the lens while nothing else is there, and nowhere else.

@@ -24,6 +24,8 @@ MAX_PASSWORD: Final = 64
 MAX_LIGHT_MS: Final = 60_000
 MAX_BLINKS: Final = 100
 """How long a light is on or off at a time, and how often."""
+MAX_URL: Final = 200
+"""Characters of the address that a video is streamed to."""
 MAX_SPOTS: Final = 1 << 16
 """Places on a map go from 0 to this, exclusive."""
 
@@ -50,6 +52,30 @@ class Restart(OwnCommand, frozen=True):
 
 class GetRunningApp(OwnCommand, frozen=True):
     """Ask which function the glasses are in; a `RunningAppChanged` comes before `Done`."""
+
+
+class SetHeadUpAction(OwnCommand, frozen=True):
+    """Whether the glasses open their dashboard when the wearer looks up."""
+
+    dashboard: bool
+
+
+class SetNotificationTime(OwnCommand, frozen=True):
+    """For how many seconds the glasses show a notification; 0: they show none."""
+
+    seconds: int
+
+    def __post_init__(self) -> None:
+        _need(0 <= self.seconds <= MAX_WORDS, f"{self.seconds} s are outside 0…{MAX_WORDS}")
+
+
+class SetLanguage(OwnCommand, frozen=True):
+    """Set the language of the glasses' own texts, by its ISO 639-1 code."""
+
+    language: str
+
+    def __post_init__(self) -> None:
+        _need_language(self.language)
 
 
 class ClearNotification(OwnCommand, frozen=True):
@@ -112,6 +138,20 @@ class BlinkLight(OwnCommand, frozen=True):
 
 class SwitchLightOff(OwnCommand, frozen=True):
     """Switch the light off."""
+
+
+class Vibration(StrEnum):
+    """How long the glasses vibrate; how long that is in seconds is their own."""
+
+    SHORT = "short"
+    MEDIUM = "medium"
+    LONG = "long"
+
+
+class Vibrate(OwnCommand, frozen=True):
+    """Vibrate once."""
+
+    length: Vibration = Vibration.MEDIUM
 
 
 # ------------------------------------------------------------------ Wi-Fi and the gallery
@@ -202,16 +242,88 @@ Vector = tuple[float, float, float]
 """Along the three axes of a sensor."""
 
 
+class RecordVideo(OwnCommand, frozen=True):
+    """Begin or end a video that the glasses keep; `VideoChanged` follows."""
+
+    on: bool
+
+
+class GetVideo(OwnCommand, frozen=True):
+    """Ask whether the glasses record a video; `VideoChanged` follows."""
+
+
+class VideoChanged(OwnEvent, frozen=True):
+    """Whether the glasses record a video, and since how many seconds. `problem`: why they did not
+    do what they were ordered.
+    """
+
+    recording: bool
+    seconds: float | None = None
+    problem: str = ""
+
+
+class StreamVideo(OwnCommand, frozen=True):
+    """Send what the camera sees to an address, over the glasses' own Wi-Fi, until the connection is
+    lost or `EndStream`; `StreamChanged` follows, now and whenever it changes.
+    """
+
+    is_secret: ClassVar[bool] = True
+    url: str
+
+    def __post_init__(self) -> None:
+        _need(len(self.url) <= MAX_URL, f"an address of {len(self.url)} characters")
+        kind, found, rest = self.url.partition("://")
+        known = found and kind in ("rtmp", "rtmps", "srt", "http", "https")
+        _need(bool(known and rest), "an address begins with rtmp:// rtmps:// srt:// or https://")
+        _need(self.url.isascii() and self.url.isprintable(), "an address is plain ASCII")
+        _need(" " not in self.url, "an address holds no space")
+
+    def __repr__(self) -> str:
+        return "StreamVideo(…)"
+
+
+class EndStream(OwnCommand, frozen=True):
+    """End the stream; `StreamChanged` follows."""
+
+
+class StreamChanged(OwnEvent, frozen=True):
+    """Whether the camera is streamed. `state`: in the glasses' word; `problem`: why not."""
+
+    streaming: bool
+    state: str = ""
+    problem: str = ""
+
+
+class SetHotspot(OwnCommand, frozen=True):
+    """Whether the glasses have a Wi-Fi network of their own; `HotspotChanged` follows."""
+
+    is_secret: ClassVar[bool] = True
+    on: bool
+
+
+class HotspotChanged(OwnEvent, frozen=True):
+    """The glasses' own network: its name, its password, and their address in it."""
+
+    on: bool
+    ssid: str = ""
+    password: str = ""
+    address: str = ""
+    problem: str = ""
+
+    def __repr__(self) -> str:
+        return f"HotspotChanged({self.on}, {self.ssid!r}, …)"
+
+
 class GetMotion(OwnCommand, frozen=True):
     """Ask the motion sensor once; `MotionRead` follows."""
 
 
 class MotionRead(OwnEvent, frozen=True):
-    """One reading of the motion sensor, in its own units: acceleration, rotation, magnetism."""
+    """One reading of the motion sensor, in its own units; None: the glasses do not say it."""
 
     acceleration: Vector
-    rotation: Vector
-    magnetism: Vector
+    rotation: Vector | None = None
+    magnetism: Vector | None = None
 
 
 # ------------------------------------------------------------------ dashboard
@@ -241,6 +353,18 @@ class SetDashboard(OwnCommand, frozen=True):
 
     layout: DashboardLayout
     pane: DashboardPane = DashboardPane.EMPTY
+
+
+class DashboardSeen(OwnEvent, frozen=True):
+    """The wearer looks at the glasses' own dashboard: which `page` of what, and, where the glasses
+    say it, how many notifications are unread and whether they save power.
+    """
+
+    layout: DashboardLayout
+    pane: DashboardPane
+    page: int = 0
+    unread: int | None = None
+    low_power: bool | None = None
 
 
 class Sky(StrEnum):
@@ -361,7 +485,7 @@ class StartTranslation(OwnCommand, frozen=True):
 
     def __post_init__(self) -> None:
         for code in (self.source, self.target):
-            _need(len(code) == 2 and code.isascii() and code.islower(), f"language {code!r}")
+            _need_language(code)
 
 
 class ShowTranslation(OwnCommand, frozen=True):
@@ -447,6 +571,10 @@ class ShowRoute(OwnCommand, frozen=True):
 
 class EndNavigation(OwnCommand, frozen=True):
     """Leave navigation."""
+
+
+def _need_language(code: str) -> None:
+    _need(len(code) == 2 and code.isascii() and code.islower(), f"language {code!r}")
 
 
 def _need_ssid(ssid: str) -> None:

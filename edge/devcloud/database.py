@@ -5,7 +5,7 @@ processes.
 from pathlib import Path
 from typing import Final
 
-from edge.devcloud import pager_relay
+from edge.devcloud import pager_relay, uploads
 from edge.devcloud.worker import keys
 from edge.devcloud.worker.workers import alone
 from edge.storage.sqlite.database import SqliteDatabase
@@ -61,7 +61,7 @@ _SHARED: Final = """
 """
 """Migration 3. App keys are stored as hashes, the form in which they are sent."""
 
-MIGRATIONS: Final = (_CALLS, keys.TABLES, _SHARED, pager_relay.TABLES)
+MIGRATIONS: Final = (_CALLS, keys.TABLES, _SHARED, pager_relay.TABLES, uploads.TABLES)
 
 
 async def open_shared(path: Path) -> SqliteDatabase:

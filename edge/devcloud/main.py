@@ -33,6 +33,7 @@ from edge.devcloud.http.auth import Authentication
 from edge.devcloud.http.console import Console
 from edge.devcloud.http.debug_api import DebugApi
 from edge.devcloud.http.legacy_api import LegacyApi
+from edge.devcloud.http.uploads_api import UploadsApi
 from edge.devcloud.link import CloudLink, NotConnected
 from edge.devcloud.pager_relay import PagerDelivery, pager_app
 from edge.devcloud.registry import InstalledApp
@@ -176,6 +177,7 @@ class _Cloud:
             tasks.create_task(self._pages.run(), name="pages")
             routes = [
                 *api.routes(),
+                *UploadsApi(auth, worker.uploads).routes(),
                 *old,
                 *Console(auth, changed=self._changed).routes(),
                 *debug_api.routes(),

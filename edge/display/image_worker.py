@@ -1,11 +1,12 @@
-"""Child process that makes pictures for a lens: it fits photographs, draws QR codes and text (the
-only importer of Pillow and segno in this package).
+"""Child process that makes pictures for a lens: it fits photographs, draws QR codes and text, and
+turns photos of glasses into JPEG (the only importer of Pillow and segno in this package).
 
 A question is a line of JSON; that of a picture is followed by the picture in base64:
 `{do: "fit", width, height, bpp}` and `{do: "qr", text, side, bpp}` are answered with `{png}`
-(base64, grey, in the form of `bitmap.read_packed` for 1, 2 and 4 bits) or `{problem}`; `{do: "set",
-paragraphs: [{text, base}], width, height, bpp, fonts}` with `{rows: [[row of the first paragraph,
-…], …]}`. A row has the fields of `typesetter.PixelRow`, its pixels in base64.
+(base64, grey, in the form of `bitmap.read_packed` for 1, 2 and 4 bits) or `{problem}`; `{do:
+"jpeg"}`, which an AVIF follows, with `{jpeg}` (base64) or `{problem}`; `{do: "set", paragraphs:
+[{text, base}], width, height, bpp, fonts}` with `{rows: [[row of the first paragraph, …], …]}`. A
+row has the fields of `typesetter.PixelRow`, its pixels in base64.
 
 `serve` answers one question after another, in frames, until it is idle. A process is asked either
 for foreign pictures or for text: what attacks a decoder never draws what the wearer decides on.
@@ -19,6 +20,8 @@ import json
 import resource
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
@@ -38,6 +41,9 @@ MAX_PIXELS: Final = 24_000_000
 """A photograph of a good camera; its pixels take 72 MB while it is scaled."""
 MAX_PNG: Final = 130_000
 """Bytes of a fitted picture: as base64, and with its envelope, it must fit one result (192 KiB)."""
+MAX_JPEG: Final = 2 * 1024 * 1024
+"""Bytes of a photo as JPEG: what the glasses could have sent."""
+JPEG_QUALITY: Final = 85
 QUIET: Final = 2
 """Modules of light around a QR code: the standard wants 4, readers accept 2, and a lens is low."""
 LEAST_SCALE: Final = 2
@@ -68,23 +74,49 @@ def fitted(image: bytes, width: int, height: int, bpp: int) -> bytes:
 
 
 def _grey(image: bytes, width: int, height: int) -> "Image.Image":
-    from PIL import Image, ImageOps, UnidentifiedImageError  # noqa: PLC0415 - the extra may be missing: then an answer says so
+    from PIL import Image, ImageOps  # noqa: PLC0415 - the extra may be missing: then an answer says so
 
-    try:
-        picture: Image.Image = Image.open(io.BytesIO(image), formats=("PNG", "JPEG"))
-        if picture.width * picture.height > MAX_PIXELS:
-            size = f"{picture.width} × {picture.height}"
-            raise Unfit(f"the image has {size} pixels; at most {MAX_PIXELS} in all")
+    with _opened(image, "PNG", "JPEG") as picture:
         sideways = picture.getexif().get(_ORIENTATION) in _SIDEWAYS
         box = (height, width) if sideways else (width, height)
         share = min(1.0, box[0] / picture.width, box[1] / picture.height)
         # a JPEG is read at about twice the size that is needed, which takes less time
         picture.draft("L", (round(picture.width * share * 2), round(picture.height * share * 2)))
-        picture = _in_grey(picture)
-        picture.thumbnail(box, Image.Resampling.LANCZOS)
-        return ImageOps.exif_transpose(picture)
+        grey = _in_grey(picture)
+        grey.thumbnail(box, Image.Resampling.LANCZOS)
+        return ImageOps.exif_transpose(grey)
+
+
+def jpeg(image: bytes) -> bytes:
+    """Return an AVIF as JPEG, upright and without what is beside the picture. Raises `Unfit`."""
+    from PIL import ImageOps, features  # noqa: PLC0415 - as above
+
+    if not features.check("avif"):
+        raise Unfit("this Pillow reads no AVIF; that of 11.3 does")
+    with _opened(image, "AVIF") as picture:
+        upright = ImageOps.exif_transpose(picture).convert("RGB")
+    while True:
+        out = io.BytesIO()
+        upright.save(out, "JPEG", quality=JPEG_QUALITY)
+        if len(out.getvalue()) <= MAX_JPEG:
+            return out.getvalue()
+        upright.thumbnail((upright.width * 3 // 4, upright.height * 3 // 4))
+
+
+@contextmanager
+def _opened(image: bytes, *forms: str) -> "Iterator[Image.Image]":
+    """Open a picture of one of these forms. Raises `Unfit`, also while it is read."""
+    from PIL import Image, UnidentifiedImageError  # noqa: PLC0415 - as above
+
+    try:
+        picture = Image.open(io.BytesIO(image), formats=forms)
+        if picture.width * picture.height > MAX_PIXELS:
+            size = f"{picture.width} × {picture.height}"
+            raise Unfit(f"the image has {size} pixels; at most {MAX_PIXELS} in all")
+        yield picture
     except UnidentifiedImageError:
-        raise Unfit("the image is neither a PNG nor a JPEG") from None
+        words = "neither a PNG nor a JPEG" if len(forms) > 1 else f"no {forms[0]} that can be read"
+        raise Unfit(f"the image is {words}") from None
     except (MemoryError, Image.DecompressionBombError):
         raise Unfit(f"the image is too large; it may have {MAX_PIXELS} pixels in all") from None
     except (OSError, ValueError, SyntaxError) as e:
@@ -196,6 +228,8 @@ def answer(question: bytes) -> dict[str, Any]:
             return {"rows": draw_text(asked)}
         if asked["do"] == "qr":
             made = code(asked["text"], asked["side"], asked["bpp"])
+        elif asked["do"] == "jpeg":
+            return {"jpeg": base64.b64encode(jpeg(base64.b64decode(image, validate=True))).decode()}
         else:
             made = _picture(image, asked["width"], asked["height"], asked["bpp"])
     except (Unfit, BadImage) as e:

@@ -32,6 +32,7 @@ from edge.hearing.dependencies import (
 from edge.hearing.heard import HeardWords
 from edge.hearing.journal import ListeningJournal
 from edge.hearing.microphone import Microphone
+from edge.hearing.recorder import NoWords, Recorder, to_wav
 from edge.hearing.rest import Rest
 from edge.hearing.settings import ListeningSettings
 from edge.hearing.uses import Use, Uses
@@ -53,7 +54,7 @@ from edge.runtime.events import (
 )
 from edge.runtime.first_completed import Tasks, race
 from firmware_bridge.deadlines import timeout
-from firmware_bridge.messages import ButtonReleased, Gesture, WornChanged
+from firmware_bridge.messages import AudioFormat, ButtonReleased, Gesture, WornChanged
 from firmware_bridge.sides import Side
 from tools_cache.api.tool import Json
 
@@ -61,8 +62,8 @@ _log: Final = logging.getLogger(__name__)
 
 
 class Listening:
-    """Implements `ListeningPort` and `CaptionsPort`; `run()` is the service. All else never
-    waits.
+    """Implements `ListeningPort`, `CaptionsPort` and `RecordingPort`; `run()` is the service.
+    Nothing waits but captions and recordings.
     """
 
     def __init__(self, ports: ListeningPorts, settings: ListeningSettings) -> None:
@@ -87,6 +88,7 @@ class Listening:
         """What the wearer is to read when the service runs."""
         self._finish = False
         """Whether the last words of the stream that ends are to be waited for."""
+        self._recorder: Recorder | None = None
         self._stream: RecognitionStream | None = None
         self._audience: Audience | None = None
         """Who gets the words of that stream."""
@@ -110,14 +112,14 @@ class Listening:
 
     def unused_gesture(self, gesture: Gesture, _side: Side | None) -> None:
         """See `ListeningPort`. Push to talk: start to listen, or stop. A gesture ends the listening
-        of a voice session too.
+        of a voice session too, and a recording, of which nothing is kept then.
         """
         capabilities = self._glasses.status().capabilities
         if gesture is not push_to_talk(self._settings.push_to_talk, capabilities):
             return
-        for purpose in (Purpose.PUSH_TO_TALK, Purpose.SESSION):
+        for purpose in (Purpose.PUSH_TO_TALK, Purpose.SESSION, Purpose.RECORDING):
             if purpose in self._uses:
-                self._close(purpose)
+                self._close(purpose, obstacles.ENDED if purpose is Purpose.RECORDING else "")
                 return
         if (obstacle := self.obstacle()) is not None:
             # on glasses that only tap, a double tap on the dark lens often means nothing
@@ -154,11 +156,34 @@ class Listening:
             return
         use = self._open(Purpose.CAPTIONS)
         self._captions.begin(partial(self._close, Purpose.CAPTIONS))
+        await self._start(use)
+
+    async def record(self, seconds: float, *, rate: int) -> bytes:
+        """See `RecordingPort`."""
+        if (why := self._obstacle_to_sound()) is not None:
+            raise CannotListen(why.line)
+        if self._recorder is not None:
+            raise CannotListen(obstacles.RECORDING)
+        capabilities = self._glasses.status().capabilities
+        assert capabilities is not None, "an obstacle without glasses"
+        form, of_glasses = sound_format(capabilities), sound_rate(capabilities)
+        recorder = self._recorder = Recorder(form, of_glasses, self._clock)
+        self._microphone.record = recorder.take
+        try:
+            await self._start(self._open(Purpose.RECORDING))
+            await recorder.wait(seconds)
+        finally:
+            self._recorder = self._microphone.record = None
+            self._close(Purpose.RECORDING)
+        return await to_wav(recorder.packed(seconds, rate=rate))
+
+    async def _start(self, use: Use) -> None:
+        """Wait until the microphone is on for it. Raises `CannotListen`."""
         try:
             async with timeout(START_S):
                 await asyncio.shield(use.started)
         except TimeoutError:
-            self._close(Purpose.CAPTIONS, obstacles.STOPPED)
+            self._close(use.purpose, obstacles.STOPPED)
             raise CannotListen(obstacles.STOPPED) from None
 
     def _open(self, purpose: Purpose, *, alone: bool = True) -> Use:
@@ -173,6 +198,8 @@ class Listening:
             return
         if purpose is Purpose.CAPTIONS:
             self._captions.end(why)
+        if purpose is Purpose.RECORDING and self._recorder is not None:
+            self._recorder.end(why)
         self._changed.set()
 
     def _close_all(self, why: str) -> None:
@@ -195,6 +222,10 @@ class Listening:
         """Return why nothing can be heard now; None if it can."""
         why_no_words = self._ports.why_no_words
         return obstacles.find_obstacle(self._settings, self._glasses.status(), why_no_words)
+
+    def _obstacle_to_sound(self) -> obstacles.Obstacle | None:
+        """Return why no sound can be recorded now, for which nothing need be recognised."""
+        return obstacles.find_obstacle(self._settings, self._glasses.status(), lambda: "")
 
     def describe(self) -> dict[str, Json]:
         """Return the status: `{state, for, since_s, recogniser, reason, last}`."""
@@ -273,11 +304,7 @@ class Listening:
             capabilities = self._glasses.status().capabilities
             assert capabilities is not None, "needed only with known glasses"
             form, rate = sound_format(capabilities), sound_rate(capabilities)
-            if self._recogniser is None:
-                self._recogniser = await self._ports.recogniser()
-            if self._takes_commands(audience):
-                await self._ports.read_names()
-            stream = await self._recogniser.begin(form, self._expected(audience), rate=rate)
+            stream = await self._begin(audience, form, rate)
             try:
                 if not self._microphone.is_on:
                     await self._microphone.turn_on(form, rate)
@@ -287,6 +314,15 @@ class Listening:
             finally:
                 self._stream = self._microphone.feed = None
                 await stream.close()
+
+    async def _begin(self, audience: Audience, form: AudioFormat, rate: int) -> RecognitionStream:
+        if audience is Audience.NOBODY:
+            return NoWords()
+        if self._recogniser is None:
+            self._recogniser = await self._ports.recogniser()
+        if self._takes_commands(audience):
+            await self._ports.read_names()
+        return await self._recogniser.begin(form, self._expected(audience), rate=rate)
 
     async def _turn_off(self, why: str) -> None:
         self._mark.clear(answered=self._words.answered and not why)

@@ -37,6 +37,8 @@ class Microphone:
         self.is_on = False
         self.feed: Callable[[MicrophoneChunk], None] | None = None
         """Takes the sound; never waits, never raises."""
+        self.record: Callable[[MicrophoneChunk], None] | None = None
+        """Takes it too, our own speech included."""
         self.sound_at = 0.0
         """When sound came last, or the microphone went on (boot clock)."""
         glasses.listen_to(self._take)
@@ -94,6 +96,8 @@ class Microphone:
         if chunk.stream != self._number or not self.is_on:
             return
         self.sound_at = self._clock.boot()
+        if self.record is not None:
+            self.record(chunk)
         if self.feed is not None and not (self._speech.speaking and not self.cancels_echo):
             self.feed(chunk)
 

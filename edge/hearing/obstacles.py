@@ -15,6 +15,8 @@ RECOGNISER_OFF: Final = "Speech recognition is switched off in the settings."
 STOPPED: Final = "Speech recognition has stopped. Try again."
 NO_SERVER: Final = "The speech server does not answer."
 NO_CODEC: Final = "The sound of these glasses cannot be decoded on this computer."
+RECORDING: Final = "Sound is being recorded already."
+ENDED: Final = "The wearer ended the recording."
 NO_SOUND: Final = "The microphone of the glasses sends no sound."
 
 

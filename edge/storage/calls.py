@@ -17,10 +17,10 @@ from edge.runtime.clock import Clock
 from edge.storage.emptied_calls import (
     FORGETS,
     HIDDEN_ARGS,
-    PICTURE,
+    MEDIA,
     emptied_request,
-    has_picture,
-    without_pictures,
+    has_media,
+    without_media,
     without_secrets,
 )
 from edge.storage.keys import KEY_BYTES, SESSION_CALLS, Keys, Replayable, row_response
@@ -65,8 +65,8 @@ _LEFT_OUT: Final[Mapping[str, Json]] = {
     "present": None,
 }
 """Fields that a stored request does not have where they are this."""
-PICTURES: Final = 4
-"""Answers that keep their pictures, the newest: each has up to 180 kB."""
+MOST_MEDIA: Final = 4
+"""Answers that keep their pictures and sounds, the newest: each has up to 180 kB."""
 _OPEN: Final = Totals("calls", counts="{row}.response IS NULL", changes="response")
 _log: Final = logging.getLogger(__name__)
 
@@ -460,8 +460,8 @@ class CallStore:
             newest = "SELECT coalesce(max(ended), 0) FROM calls"
             self._ended = connection.execute(newest).fetchone()[0]
         self._ended += 1
-        if has_picture(answer.text):
-            self._drop_pictures(connection)
+        if has_media(answer.text):
+            self._drop_media(connection)
         return {
             "response": answer.text,
             "answered_wall": answer.at.wall_at,
@@ -469,15 +469,15 @@ class CallStore:
             **({} if answer.report is None else {"delivery": answer.report}),
         }
 
-    def _drop_pictures(self, connection: Connection) -> None:
-        """Take the pictures out of all but the newest answers, before another one is stored."""
+    def _drop_media(self, connection: Connection) -> None:
+        """Take pictures and sounds out of all but the newest answers, before one is stored."""
         rows = connection.execute(
-            "SELECT seq, response FROM calls WHERE response LIKE ? ORDER BY ended DESC, seq DESC"
-            " LIMIT -1 OFFSET ?",
-            (f"%{PICTURE}%", PICTURES - 1),
+            "SELECT seq, response FROM calls WHERE response LIKE ? OR response LIKE ?"
+            " ORDER BY ended DESC, seq DESC LIMIT -1 OFFSET ?",
+            (*(f"%{each}%" for each in MEDIA), MOST_MEDIA - 1),
         ).fetchall()
         for row in rows:
-            text = without_pictures(row["response"])
+            text = without_media(row["response"])
             sql = "UPDATE calls SET response = ?, size = size + ? WHERE seq = ?"
             connection.execute(sql, (text, len(text) - len(row["response"]), row["seq"]))
 

@@ -14,9 +14,12 @@ HIDDEN_ARGS: Final = "hidden"
 """Key of a stored request: the names of its arguments that are secrets."""
 ASKED: Final = ("args", "input")
 """Keys of a stored request that say what was asked."""
-PICTURE: Final = '"type":"image"'
-"""What a stored answer has in its text if there is a picture in it."""
-_PICTURE_GONE: Final = {"type": "text", "text": "The picture is not kept any longer"}
+MEDIA: Final = ('"type":"image"', '"type":"audio"')
+"""What a stored answer has in its text if there is a picture or a sound in it."""
+_GONE_WORDS: Final = {
+    "image": "The picture is not kept any longer",
+    "audio": "The sound is not kept any longer",
+}
 _GONE: Final = "What this call answered was forgotten at the wearer's request"
 _META: Final = (
     "callId",
@@ -62,23 +65,24 @@ def emptied_response(text: str) -> str:
     return _dump({**kept, "meta": {key: meta[key] for key in _META if key in meta}})
 
 
-def has_picture(text: str) -> bool:
-    """Return whether a stored answer has a picture in its content."""
-    return PICTURE in text
+def has_media(text: str) -> bool:
+    """Return whether a stored answer has a picture or a sound in its content."""
+    return any(each in text for each in MEDIA)
 
 
-def without_pictures(text: str) -> str:
-    """Return a stored answer that says that its pictures are gone."""
+def without_media(text: str) -> str:
+    """Return a stored answer that says that its pictures and sounds are gone."""
     answer: dict[str, Any] = json.loads(text)
     meta = answer.get("meta") or {}
     content = meta.get("content")
     if not isinstance(content, list):
         return text
-    kept = [
-        _PICTURE_GONE if isinstance(each, Mapping) and each.get("type") == "image" else each
-        for each in content
-    ]
-    return _dump({**answer, "meta": {**meta, "content": kept}})
+    return _dump({**answer, "meta": {**meta, "content": [_without_media(c) for c in content]}})
+
+
+def _without_media(block: Any) -> Any:
+    gone = _GONE_WORDS.get(str(block.get("type"))) if isinstance(block, Mapping) else None
+    return block if gone is None else {"type": "text", "text": gone}
 
 
 def _dump(value: Mapping[str, Any]) -> str:

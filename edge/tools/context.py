@@ -22,7 +22,7 @@ from tools_cache.api.tool import ErrorCode, ToolCall, ToolFailure, ToolResponse
 from tools_cache.names import parse
 
 if TYPE_CHECKING:  # only the tools that use them load them
-    from edge.listening_ports import CaptionsPort
+    from edge.listening_ports import CaptionsPort, RecordingPort
     from tools_cache.api import services
     from tools_cache.api.calendars import Calendars
     from tools_cache.api.history import History
@@ -86,6 +86,13 @@ class Context:
     @property
     def captions(self) -> handed.Captions:
         return CaptionsSwitch(_there(self._services.captions, "microphone to listen with"))
+
+    @property
+    def microphone(self) -> handed.Microphone:
+        if self._package != _GLASSES:
+            why = "Only glasses:record_sound, which asks the wearer, records: call that tool"
+            raise ToolFailure.of(ErrorCode.UNSUPPORTED, why)
+        return SoundRecorder(_there(self._services.microphone, "microphone to record with"))
 
     @property
     def knowledge(self) -> "Knowledge":
@@ -188,6 +195,12 @@ class Context:
     def network(self) -> Mapping[str, Json]:
         return dict(self._services.network())
 
+    async def attach(self, data: bytes, kind: str) -> Json:
+        from edge.tools.attachments import attach  # noqa: PLC0415 - few tools have photos or sounds
+
+        cloud = self._services.uploads()
+        return await attach(data, kind, origin=self.call.origin, cloud=cloud)
+
     async def progress(self, text: str) -> None:
         await self._progress(text[:MAX_PROGRESS])
 
@@ -279,6 +292,22 @@ class CaptionsSwitch:
 
         try:
             await self._captions().switch(on=on)
+        except CannotListen as e:
+            raise ToolFailure.of(ErrorCode.NOT_ACCEPTED, str(e), for_wearer=str(e)) from None
+
+
+class SoundRecorder:
+    """Implements `Microphone`."""
+
+    def __init__(self, microphone: "Callable[[], RecordingPort]") -> None:
+        self._microphone = microphone
+
+    async def record(self, seconds: float, *, rate: int) -> bytes:
+        """See `Microphone`."""
+        from edge.listening_ports import CannotListen  # noqa: PLC0415 - only recordings need it
+
+        try:
+            return await self._microphone().record(seconds, rate=rate)
         except CannotListen as e:
             raise ToolFailure.of(ErrorCode.NOT_ACCEPTED, str(e), for_wearer=str(e)) from None
 

@@ -1,10 +1,10 @@
-"""Asks finished glasses what only some of them know: Wi-Fi, gallery, motion. Imported at the
-first question.
+"""Asks finished glasses what only some of them know or do: Wi-Fi, gallery, motion, video, spoken
+notes. Imported at the first question.
 """
 
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from edge.ports import GlassesAway, GlassesPort
 from edge.runtime.bus import Bus
@@ -14,20 +14,31 @@ from firmware_bridge.deadlines import timeout
 from firmware_bridge.errors import CommandRefused, CommandTimeout
 from firmware_bridge.messages import OwnCommand, OwnEvent
 from firmware_bridge.own_commands import (
+    EndStream,
     ForgetWifi,
     GalleryChanged,
     GetGallery,
     GetMotion,
+    GetVideo,
     GetWifi,
+    HotspotChanged,
     JoinWifi,
     LeaveWifi,
     MotionRead,
+    RecordVideo,
     ScanWifi,
+    SetHotspot,
+    StreamChanged,
+    StreamVideo,
+    VideoChanged,
     WifiChanged,
     WifiFound,
     WifiNetwork,
 )
 from tools_cache.api.tool import ErrorCode, Json, ToolFailure
+
+if TYPE_CHECKING:
+    from edge.tools.voice_notes import VoiceNotes, Words
 
 ORDER_S: Final = 15.0
 """Seconds until the glasses have an order: four tries, each a second longer."""
@@ -37,13 +48,23 @@ JOIN_S: Final = 30.0
 """Seconds to join a network: the glasses look four times, three seconds after they began."""
 SCAN_S: Final = 20.0
 """Seconds to look for networks."""
+STREAM_S: Final = 25.0
+"""Seconds until a stream runs or failed: its order is sent in two forms."""
+HOTSPOT_S: Final = 20.0
+"""Seconds until the glasses' own network is there."""
 QUIET_S: Final = 4.0
 """Seconds after which no more networks come from glasses that do not say which are the last."""
 MAX_NETWORKS: Final = 64
 _WIFI: Final = "wifi.setup", "let nobody set up their Wi-Fi"
+_NOTES: Final = ("voice_notes", "voice_note", "remove_voice_note")
 _NEEDS: Final = {
     "gallery": ("camera.gallery", "do not say what pictures they keep"),
     "motion": ("imu", "have no motion sensor that can be read"),
+    "record_video": ("camera.record", "record no video"),
+    "stream_video": ("camera.stream", "stream no video"),
+    "end_video": ("camera.record", "record no video"),
+    "hotspot": ("wifi.hotspot", "make no Wi-Fi network of their own"),
+    **dict.fromkeys(_NOTES, ("microphone.notes", "keep no spoken notes")),
 }
 """Question → the capability it needs, and the message for glasses without it."""
 _NEVER: Final = frozenset({"unsupported", "bad_message", "too_big"})
@@ -51,17 +72,23 @@ _NEVER: Final = frozenset({"unsupported", "bad_message", "too_big"})
 
 
 class GlassesQuestions:
-    """Implements `tools_cache.api.handed.Questions`. One question at a time."""
+    """Implements `tools_cache.api.handed.Questions`. One question at a time. `words` recognises
+    sound, or raises `RecognitionFailed`.
+    """
 
-    def __init__(self, glasses: GlassesPort, bus: Bus) -> None:
+    def __init__(self, glasses: GlassesPort, bus: Bus, words: "Words") -> None:
         self._glasses = glasses
         self._bus = bus
+        self._words = words
         self._one = asyncio.Lock()
+        self._kept: VoiceNotes | None = None
 
     async def __call__(self, question: str, details: Mapping[str, Json]) -> Mapping[str, Json]:
         """See `handed.Questions`."""
         self._check_able(*_NEEDS.get(question, _WIFI))
         async with self._one:
+            if question in _NOTES:
+                return await self._note(question, details)
             match question:
                 case "wifi":
                     return _state(await self._ask(GetWifi(), WifiChanged))
@@ -71,10 +98,28 @@ class GlassesQuestions:
                     return await self._join(str(details["ssid"]), str(details.get("password", "")))
                 case "leave_wifi":
                     return _state(await self._leave(details.get("forget")))
+                case "record_video":
+                    return _video(await self._ask(RecordVideo(True), VideoChanged))
+                case "stream_video":
+                    return await self._stream(str(details["url"]))
+                case "end_video":
+                    return await self._end_video()
+                case "hotspot":
+                    return await self._hotspot(on=details["on"] is True)
                 case "motion":
                     return _motion(await self._ask(GetMotion(), MotionRead))
                 case _:
                     return _gallery(await self._ask(GetGallery(), GalleryChanged))
+
+    async def _note(self, question: str, details: Mapping[str, Any]) -> Mapping[str, Json]:
+        if self._kept is None:
+            from edge.tools.voice_notes import VoiceNotes  # noqa: PLC0415 - few glasses keep any
+
+            self._kept = VoiceNotes(self._glasses, self._bus, self._words, self._request)
+        if question == "voice_notes":
+            return self._kept.list()
+        act = self._kept.fetch if question == "voice_note" else self._kept.remove
+        return await act(details["note"])
 
     def _check_able(self, capability: str, lacking: str) -> None:
         status = self._glasses.status()
@@ -84,10 +129,41 @@ class GlassesQuestions:
         if record.get(capability) is not True:
             raise _failure(ErrorCode.UNSUPPORTED, f"These glasses {lacking}")
 
-    async def _ask(self, command: OwnCommand, kind: type[OwnEvent]) -> Any:
-        """Send a question, return the first answer of this kind."""
+    async def _stream(self, url: str) -> Mapping[str, Json]:
+        """Begin a stream; return once it runs. Raises `ToolFailure` with what the glasses say."""
+
+        def settled(said: OwnEvent) -> bool:
+            return isinstance(said, StreamChanged) and (said.streaming or bool(said.problem))
+
         try:
-            return await self._collect(command, lambda said: isinstance(said, kind), ANSWER_S)
+            said: Any = await self._collect(_create(lambda: StreamVideo(url)), settled, STREAM_S)
+        except TimeoutError:
+            raise _no_answer() from None
+        _check_problem(said)
+        return {"streaming": True}
+
+    async def _end_video(self) -> Mapping[str, Json]:
+        """End the recording if there is one, else the stream: one camera does not do both."""
+        before: Any = await self._ask(GetVideo(), VideoChanged)
+        if before.recording:
+            _video(await self._ask(RecordVideo(False), VideoChanged))
+            return {"recorded_s": before.seconds or 0.0, "streamed": False}
+        stream: Any = await self._ask(EndStream(), StreamChanged, within_s=STREAM_S)
+        return {"recorded_s": None, "streamed": not stream.problem}
+
+    async def _hotspot(self, *, on: bool) -> Mapping[str, Json]:
+        said: Any = await self._ask(SetHotspot(on), HotspotChanged, within_s=HOTSPOT_S)
+        _check_problem(said)
+        named = {"ssid": said.ssid, "password": said.password, "address": said.address}
+        return {"on": said.on, **{key: value or None for key, value in named.items()}}
+
+    async def _ask(
+        self, command: OwnCommand, kind: type[OwnEvent], *, within_s: float | None = None
+    ) -> Any:
+        """Send a question, return the first answer of this kind."""
+        within_s = ANSWER_S if within_s is None else within_s
+        try:
+            return await self._collect(command, lambda said: isinstance(said, kind), within_s)
         except TimeoutError:
             raise _no_answer() from None
 
@@ -201,11 +277,22 @@ def _gallery(said: Any) -> dict[str, Json]:
     }
 
 
+def _video(said: Any) -> dict[str, Json]:
+    _check_problem(said)
+    return {"recording": said.recording}
+
+
+def _check_problem(said: Any) -> None:
+    """Raise `ToolFailure` if the glasses did not do it."""
+    if said.problem:
+        raise _failure(ErrorCode.NOT_ACCEPTED, f"The glasses refused: {said.problem}")
+
+
 def _motion(said: Any) -> dict[str, Json]:
     return {
         "acceleration": list(said.acceleration),
-        "rotation": list(said.rotation),
-        "magnetism": list(said.magnetism),
+        "rotation": said.rotation and list(said.rotation),
+        "magnetism": said.magnetism and list(said.magnetism),
     }
 
 

@@ -1,8 +1,7 @@
 """Takes photos with the glasses' camera, one at a time. Imported at the first photo."""
 
 import asyncio
-import base64
-from collections.abc import AsyncIterable
+from collections.abc import AsyncIterable, Awaitable, Callable
 from typing import Final
 
 from edge.ports import GlassesAway, GlassesPort
@@ -20,27 +19,33 @@ ORDER_S: Final = 8.0
 """Seconds until the glasses took the order."""
 ARRIVE_S: Final = 60.0
 """Seconds until the photo is here: 640 × 480 over a slow link takes half a minute."""
-MOST_BYTES: Final = 130_000
-"""A larger photo does not fit a result (192 KiB) as base64."""
+MEDIUM_BYTES: Final = 40_000
+"""What a photo of 640 × 480 has, about."""
+SOON_S: Final = 10.0
+"""Seconds that a photo may take whose size is left to us."""
 _NEVER: Final = frozenset({"unsupported", "bad_message", "too_big"})
 """Codes of refusals for which a retry does not help."""
 _BOX: Final = b"ftyp"
 """The beginning of an AVIF picture, after its size; a JPEG has none."""
-_AVIF: Final = (
-    "The glasses sent the photo as AVIF, which agents cannot see; their firmware chooses it"
-)
 _AWAY: Final = "The glasses went away before the photo arrived"
 
 
 class GlassesCamera:
-    """Implements `tools_cache.api.handed.Camera`."""
+    """Implements `tools_cache.api.handed.Camera`. `to_jpeg` makes a JPEG of an AVIF, or raises
+    `ToolFailure`.
+    """
 
-    def __init__(self, glasses: GlassesPort, bus: Bus) -> None:
+    def __init__(
+        self, glasses: GlassesPort, bus: Bus, to_jpeg: Callable[[bytes], Awaitable[bytes]]
+    ) -> None:
         self._glasses = glasses
         self._bus = bus
+        self._to_jpeg = to_jpeg
         self._number = 0
         self._one = asyncio.Lock()
         self._coming: asyncio.Future[PhotoTaken | PhotoFailed] | None = None
+        self._bytes_per_s: float | None = None
+        """How fast the last photo came."""
         glasses.receive_photos(self._receive)
 
     async def take(self, size: str) -> Photo:
@@ -49,21 +54,27 @@ class GlassesCamera:
         async with self._one:
             self._number += 1
             self._coming = asyncio.get_running_loop().create_future()
+            order = TakePhoto(self._number, self._size(size))
+            began_at = asyncio.get_running_loop().time()
             try:
-                taken = await self._ordered(TakePhoto(self._number, PhotoSize(size)), self._coming)
+                taken = await self._ordered(order, self._coming)
             finally:
                 self._coming = None
+            took_s = asyncio.get_running_loop().time() - began_at
         if isinstance(taken, PhotoFailed):
             raise _failure(ErrorCode.NOT_ACCEPTED, f"The photo failed: {taken.detail}")
-        if taken.jpeg[4:8] == _BOX:
-            raise _failure(ErrorCode.NOT_ACCEPTED, _AVIF)
-        if len(taken.jpeg) > MOST_BYTES:
-            raise _failure(
-                ErrorCode.NOT_ACCEPTED,
-                f"The photo has {len(taken.jpeg)} bytes; a result holds {MOST_BYTES}",
-                "Ask for a smaller size",
-            )
-        return Photo(base64.b64encode(taken.jpeg).decode(), len(taken.jpeg), taken.turned)
+        self._bytes_per_s = len(taken.jpeg) / max(took_s, 0.001)
+        is_avif = taken.jpeg[4:8] == _BOX
+        return Photo(await self._to_jpeg(taken.jpeg) if is_avif else taken.jpeg, taken.turned)
+
+    def _size(self, wanted: str) -> PhotoSize:
+        """Return the size to order. `auto` is medium, unless the last photo came too slowly for
+        that.
+        """
+        if wanted != "auto":
+            return PhotoSize(wanted)
+        slow = self._bytes_per_s is not None and MEDIUM_BYTES / self._bytes_per_s > SOON_S
+        return PhotoSize.SMALL if slow else PhotoSize.MEDIUM
 
     def _check_able(self) -> None:
         status = self._glasses.status()

@@ -20,7 +20,8 @@ from tools_cache.api.tool import (
 )
 
 if TYPE_CHECKING:  # only the tools that use them load them
-    from edge.listening_ports import CaptionsPort
+    from edge.listening_ports import CaptionsPort, RecordingPort
+    from edge.tools.cloud_http import CloudHttp
     from tools_cache.api import services
     from tools_cache.api.calendars import Calendars
     from tools_cache.api.history import History
@@ -60,9 +61,12 @@ class Services(Struct, frozen=True, kw_only=True):
     """Writes a line of the audit log."""
     configs: Mapping[str, Mapping[str, Json]] = field(default_factory=lambda: MappingProxyType({}))
     """Canonical name → settings of the tools that have any."""
+    uploads: "Callable[[], CloudHttp | None]" = lambda: None
+    """Returns the cloud that may take photos and sounds."""
     network: Callable[[], Mapping[str, Json]] = dict
     glasses_do: handed.Deeds | None = None
     captions: "Callable[[], CaptionsPort] | None" = None
+    microphone: "Callable[[], RecordingPort] | None" = None
     knowledge: "Callable[[ToolCall], Knowledge]" = lambda _call: _nothing()
     calendars: "Callable[[], Calendars]" = _nothing
     history: "Callable[[str], History]" = lambda _user: _nothing()

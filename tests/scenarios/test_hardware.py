@@ -34,12 +34,22 @@ NO_DISPLAY = (
 )
 RARE = (
     "glasses:dashboard",
+    "glasses:end_video",
     "glasses:gallery",
+    "glasses:hotspot",
     "glasses:join_wifi",
     "glasses:leave_wifi",
     "glasses:light",
     "glasses:motion",
+    "glasses:record_video",
+    "glasses:record_sound",
+    "glasses:navigate",
+    "glasses:preferences",
+    "glasses:remove_voice_note",
+    "glasses:restart",
     "glasses:set_microphone",
+    "glasses:translate",
+    "glasses:voice_notes",
     "glasses:wifi",
 )
 """Tools for what few glasses have: their own tests and test_switching look at them."""

@@ -8,7 +8,7 @@ import asyncio
 import sys
 import tempfile
 import uuid
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -117,6 +117,7 @@ class World:
         mtu: int = 247,
         radio: str = "inproc",
         pairing: str | None = None,
+        quirks: Sequence[str] = (),
     ) -> Mock:
         folder = self.folder / "glasses"
         folder.mkdir(exist_ok=True)
@@ -129,6 +130,7 @@ class World:
             speed=speed,
             mtu=mtu,
             pairing=pairing,
+            quirks=quirks,
         )
         return self.mock
 

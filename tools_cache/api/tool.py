@@ -431,6 +431,8 @@ class ToolContext(Protocol):
     @property
     def camera(self) -> handed.Camera: ...
     @property
+    def microphone(self) -> handed.Microphone: ...
+    @property
     def knowledge(self) -> "Knowledge": ...
     @property
     def calendars(self) -> "Calendars": ...
@@ -462,6 +464,12 @@ class ToolContext(Protocol):
 
     def network(self) -> Mapping[str, Json]:
         """Whether the cloud is reachable: `{state: up | down | not configured, reason}`."""
+
+    async def attach(self, data: bytes, kind: str) -> Json:
+        """Return the content block of a photo or sound, for `meta.content` of the result; `kind` is
+        its MIME type. A caller of the cloud gets a link to an upload, if its cloud takes uploads.
+        Raises `ToolFailure` NOT_ACCEPTED: more than 130 kB, and not uploaded.
+        """
 
     async def progress(self, text: str) -> None:
         """Report to the caller how far the call is."""

@@ -22,6 +22,7 @@ class Purpose(StrEnum):
     WAKE = "wake"
     CAPTIONS = "captions"
     SESSION = "session"
+    RECORDING = "recording"
 
 
 class Audience(StrEnum):
@@ -32,6 +33,8 @@ class Audience(StrEnum):
     """tools, the cloud, and programs that wait for what the wearer says"""
     BYSTANDERS = "bystanders"
     """captions; and commands, but only what follows the wake phrase"""
+    NOBODY = "nobody"
+    """the sound is recorded, and nothing recognised"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +61,7 @@ LIMITS: Final[Mapping[Purpose, Limits]] = MappingProxyType(
         Purpose.WAKE: Limits(Audience.BYSTANDERS, away_s=None),
         Purpose.CAPTIONS: Limits(Audience.BYSTANDERS, away_s=AWAY_S),
         Purpose.SESSION: Limits(Audience.COMMANDS, silence_s=IDLE_S, away_s=AWAY_S, marked=True),
+        Purpose.RECORDING: Limits(Audience.NOBODY, marked=True),
     }
 )
 

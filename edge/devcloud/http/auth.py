@@ -102,6 +102,20 @@ async def read_json(request: "Request", limit: int, refuse: Callable[[str], Refu
     Unpaired surrogates are refused: JSON can express them, but they cannot be stored, hashed or
     sent.
     """
+    body = await read_body(request, limit, refuse)
+    try:
+        value = json.loads(body or b"null")
+        if b"\\u" in body:
+            json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise refuse("body: holds half a surrogate pair; send valid Unicode text") from None
+    except (ValueError, RecursionError):
+        raise refuse("body: not JSON") from None
+    return value
+
+
+async def read_body(request: "Request", limit: int, refuse: Callable[[str], Refusal]) -> bytes:
+    """Read a bounded body. Raises the result of `refuse` for problems."""
     from starlette.requests import ClientDisconnect  # noqa: PLC0415 - heavy, and only the server needs it
 
     body = bytearray()
@@ -114,15 +128,7 @@ async def read_json(request: "Request", limit: int, refuse: Callable[[str], Refu
                 raise refusal
     except ClientDisconnect:
         raise refuse("body: the client hung up before its end") from None
-    try:
-        value = json.loads(bytes(body) or b"null")
-        if b"\\u" in body:
-            json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeEncodeError:
-        raise refuse("body: holds half a surrogate pair; send valid Unicode text") from None
-    except (ValueError, RecursionError):
-        raise refuse("body: not JSON") from None
-    return value
+    return bytes(body)
 
 
 def answer(value: Json, *, status: int = 200) -> "Response":

@@ -1,8 +1,8 @@
 """Rejects requests from other sites' pages in a developer's browser, before any route.
 
 A page elsewhere can send requests to 127.0.0.1, or give its own name that address. So the Host must
-be known, an Origin must match it, and a body must be JSON, which a browser sends to another site
-only after a preflight request.
+be known, an Origin must match it, and a body must be JSON or sent with PUT, both of which a browser
+sends to another site only after a preflight request.
 """
 
 import asyncio
@@ -66,7 +66,7 @@ def _refusal(scope: Scope, names: Collection[str]) -> tuple[int, str, str] | Non
         return 403, "DENIED", f"Origin: pages of {origin[:80]!r} may not use this cloud"
     has_body = headers.get(b"content-length", "0") != "0" or b"transfer-encoding" in headers
     kind = headers.get(b"content-type", "").partition(";")[0].strip().lower()
-    if has_body and kind != "application/json":
+    if has_body and kind != "application/json" and scope["method"] != "PUT":
         problem = "must be application/json (curl: --json instead of -d)"
         return 415, "INVALID_REQUEST", f"Content-Type: {problem}"
     return None

@@ -26,6 +26,7 @@ from edge.devcloud.http.guard import check_reach
 from edge.devcloud.link import CloudLink
 from edge.devcloud.pager_relay import PagerRelay
 from edge.devcloud.registry import AppRegistry, InstalledApp
+from edge.devcloud.uploads import Uploads
 from edge.devcloud.worker.activation import CONNECT_S, POLL_S, Launcher
 from edge.devcloud.worker.app_processes import AppProcesses
 from edge.devcloud.worker.executor import LOOK_S, Executor
@@ -68,6 +69,7 @@ class Worker:
     runner: Runner
     executor: Executor
     relay: PagerRelay
+    uploads: Uploads
 
 
 @asynccontextmanager
@@ -121,7 +123,8 @@ async def a_worker(
                     own_tools=relay.tools(),
                 )
                 try:
-                    yield Worker(name, journal, service, edges, launcher, runner, executor, relay)
+                    parts = (journal, service, edges, launcher, runner, executor, relay)
+                    yield Worker(name, *parts, Uploads(db))
                 finally:
                     await launcher.aclose()
         finally:

@@ -24,7 +24,7 @@ from firmware_bridge.codecs.frame.wire import (
 from firmware_bridge.messages import MAX_LINES, TextLine, Tile
 from firmware_bridge.own_commands import MotionRead
 
-STILL: Final = MotionRead((0.0, 0.0, 1.0), (0.0, 0.0, 0.0), (20.0, 0.0, -40.0))
+STILL: Final = MotionRead((0.0, 0.0, 1.0), magnetism=(20.0, 0.0, -40.0))
 """Glasses that lie on a table."""
 FIRMWARE: Final = "v24.179.0818"
 HALO_FIRMWARE: Final = "0.8.20"

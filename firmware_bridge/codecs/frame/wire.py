@@ -300,7 +300,7 @@ def read_light(payload: bytes) -> BlinkLight | SwitchLightOff:
 
 def motion_bytes(motion: MotionRead) -> bytes:
     """Return a reading as programs of brilliant-msg 7.3.0 send it."""
-    return _MOTION.pack(*motion.magnetism, *motion.acceleration)
+    return _MOTION.pack(*(motion.magnetism or (0, 0, 0)), *motion.acceleration)
 
 
 def read_motion(data: bytes) -> MotionRead:
@@ -317,7 +317,7 @@ def read_motion(data: bytes) -> MotionRead:
     if not all(map(isfinite, numbers)):
         raise RemoteViolation(Violation.BAD_MESSAGE, f"a motion of {numbers}")
     x, y, z, right, forward, up = map(float, numbers)
-    return MotionRead((right, forward, up), (0.0, 0.0, 0.0), (x, y, z))
+    return MotionRead((right, forward, up), magnetism=(x, y, z))
 
 
 def swapped(pcm: bytes) -> bytes:

@@ -88,7 +88,7 @@ class LiveAudio:
             return []
         if not stream.heard:
             self._order_at = now + BEAT_S
-        return [stream.receive(packet)]
+        return stream.receive(packet)
 
     # -------------------------------------------------------------- speaker
 

@@ -93,6 +93,11 @@ class PhotoOrder:
             return bool({text(message, "requestId"), text(message, "bleImgId")} & ours)
         return kind in _ABOUT_FILE and self.is_mine(text(message, "fileName"))
 
+    @property
+    def expected(self) -> int:
+        """The number of the first packet that is not there."""
+        return 0 if self._file is None else self._file.expected
+
     def is_mine(self, file_name: str) -> bool:
         return file_name.partition(".")[0] == self._file_name
 
@@ -106,21 +111,22 @@ class PhotoOrder:
         elif kind == "ble_photo_ready":
             self._begun = True
         if problem := _problem(kind, message):
-            return None if self._is_echo(message) else self.fail(problem)
+            return None if self._is_echo(message) else self.fail(problem, now)
         return None
 
     def _is_echo(self, message: Json) -> bool:
         """Return whether a refusal is about our own order, repeated while the first is followed."""
         return self._begun and text(message, "error_code", text(message, "errorCode")) in _BUSY
 
-    def fail(self, why: str) -> PhotoFailed:
+    def fail(self, why: str, now: float) -> PhotoFailed:
         """Give the photo up, and let the glasses forget its file."""
-        self._finish(success=False)
+        self._finish(now, success=False)
         return PhotoFailed(self.photo, why)
 
-    def _finish(self, *, success: bool) -> None:
+    def _finish(self, now: float, *, success: bool) -> None:
         name = self._file.name if self._file is not None else self._file_name
-        self._say = [{"type": "transfer_complete", "fileName": name, "success": success}]
+        told = {"fileName": name, "success": success, "timestamp": int(now * 1000)}
+        self._say = [{"type": "transfer_complete", **told}]
 
     # -------------------------------------------------------------- the file
 
@@ -136,7 +142,7 @@ class PhotoOrder:
             self._rounds = 0
         self._due = now + QUIET_S
         if not self._file.missing and self._file.is_sure:
-            return self._whole(self._file)
+            return self._whole(self._file, now)
         if self._file.is_last(packet.index) and self._file.missing:
             return self._ask(self._file, now)
         return None
@@ -146,27 +152,28 @@ class PhotoOrder:
         missing = file.missing
         self._rounds += 1
         if self._rounds > ROUNDS:
-            return self.fail(f"{len(missing)} of {file.count} packets of the picture never came")
+            lost = f"{len(missing)} of {file.count} packets of the picture never came"
+            return self.fail(lost, now)
         asked = {"fileName": file.name, "missingPackets": missing[:MOST_ASKED]}
         self._say = [{"type": "request_missing_packets", **asked}]
         self._due = now + QUIET_S
         return None
 
-    def _whole(self, file: IncomingFile) -> PhotoTaken | PhotoFailed:
+    def _whole(self, file: IncomingFile, now: float) -> PhotoTaken | PhotoFailed:
         picture = file.data()
         if not kind_of(picture):
-            return self.fail("what came is neither a JPEG nor an AVIF picture")
-        self._finish(success=True)
+            return self.fail("what came is neither a JPEG nor an AVIF picture", now)
+        self._finish(now, success=True)
         return PhotoTaken(self.photo, picture)
 
     def wait_is_over(self, now: float) -> PhotoTaken | PhotoFailed | None:
         """Nothing came for a while: ask for what is missing, or give up."""
         if now >= self._end:
-            return self.fail(f"the picture did not come within {LONGEST_S:g} s")
+            return self.fail(f"the picture did not come within {LONGEST_S:g} s", now)
         if self._file is None:
-            return self.fail("the glasses sent no picture")
+            return self.fail("the glasses sent no picture", now)
         if not self._file.missing:
-            return self._whole(self._file)
+            return self._whole(self._file, now)
         return self._ask(self._file, now)
 
 

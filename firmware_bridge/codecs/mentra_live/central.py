@@ -10,8 +10,10 @@ from firmware_bridge.codecs.mentra_live.camera import PhotoOrder
 from firmware_bridge.codecs.mentra_live.events import EventReader, Version
 from firmware_bridge.codecs.mentra_live.fragments import FragmentJoiner
 from firmware_bridge.codecs.mentra_live.layers import ChipCommand, Json
-from firmware_bridge.codecs.mentra_live.orders import Orders, message_of, report_of
+from firmware_bridge.codecs.mentra_live.orders import Orders, message_of
 from firmware_bridge.codecs.mentra_live.outbox import Outbox
+from firmware_bridge.codecs.mentra_live.reports import report_of
+from firmware_bridge.codecs.mentra_live.stream import Stream
 from firmware_bridge.errors import CommandRefused, RemoteViolation, Violation
 from firmware_bridge.messages import (
     AudioChunk,
@@ -30,6 +32,7 @@ from firmware_bridge.messages import (
     StopMicrophone,
     TakePhoto,
 )
+from firmware_bridge.own_commands import StreamChanged
 from firmware_bridge.packets import MIN_PACKET, channel_of, clamp_packet
 
 MODEL: Final = "mentra_live"
@@ -58,6 +61,7 @@ class MentraLiveCodec:
         self._joiner = layers.Joiner()
         self._fragments = FragmentJoiner()
         self._orders = Orders(self._outbox)
+        self._stream = Stream()
         self._events = EventReader()
         self._version = Version()
         self._seen: deque[int] = deque(maxlen=DOUBLES)
@@ -123,9 +127,9 @@ class MentraLiveCodec:
             self._chip(message, now)
             return
         kind = layers.text(message, "type")
-        if kind == "chunked_msg":
+        if layers.is_part(kind):
             whole = self._joiner.add(message, now)
-            if whole is not None and layers.text(whole, "type") != "chunked_msg":
+            if whole is not None and not layers.is_part(layers.text(whole, "type")):
                 self._message(whole, now)
             return
         mid = layers.number(message.get("mId"), 1, 2**63 - 1)
@@ -143,14 +147,17 @@ class MentraLiveCodec:
         match kind:
             case "glasses_ready":
                 self._prepare(now)
-            case "pong":
+            case "pong" | "ping_response":
                 self._alive()
+            case "keep_alive_ack":
+                self._stream.answered()
             case "version_info" | "version_info_1" | "version_info_2" | "version_info_3":
                 self._learn(kind, message)
             case _ if self._photo is not None and self._photo.is_news(kind, message):
                 self._photo_news(kind, message, now)
             case _ if (report := report_of(kind, message)) is not None:
-                self._tell(report)
+                if not isinstance(report, StreamChanged) or self._stream.is_news(report, now):
+                    self._tell(report)
             case _ if (answered := self._orders.answered(kind, message)) is not None:
                 self._answer(*answered)
             case _:
@@ -160,7 +167,7 @@ class MentraLiveCodec:
         if command.name == "sr_hrt":
             self._chip_answers = True
             self._alive()
-            self._readiness(now, ready=command.body.get("ready") == 1)
+            self._readiness(now, ready=layers.flag(command.body.get("ready")) is True)
         self._tell(*self._events.chip(command, now))
 
     # -------------------------------------------------------------- start-up
@@ -180,7 +187,7 @@ class MentraLiveCodec:
 
     def _greet(self, now: float) -> None:
         self._greeted = True
-        self._outbox.put({"type": "phone_ready"}, now, wake=True)
+        self._outbox.put({"type": "phone_ready", "timestamp": int(now * 1000)}, now, wake=True)
 
     def _prepare(self, now: float) -> None:
         """The application is ready: tell it the packet size, ask what it is."""
@@ -235,7 +242,9 @@ class MentraLiveCodec:
                 self._answer(number, Done())
             case EndAudio():
                 self._answer(self._audio.end(number, message, now, self._max_packet), Done())
-            case OwnCommand() if (order := message_of(message)) is not None:
+            case OwnCommand() if (
+                order := self._stream.order(message, now) or message_of(message)
+            ) is not None:
                 if self._orders.send(number, order, now):
                     self._answer(number, Done())
             case _:
@@ -298,7 +307,10 @@ class MentraLiveCodec:
             return  # late packets of a photo that was given up
         self._outbox.settle(order.number)
         self._answer(order.accept(), Done())
-        self._after_photo(order.packet(packet, now), now)
+        event = order.packet(packet, now)
+        if packet.flags & wire.BATCHED and (event or packet.index % wire.BATCH == wire.BATCH - 1):
+            self._outbox.put_chip("cs_flts", {"state": 1, "index": order.expected})
+        self._after_photo(event, now)
 
     def _after_photo(self, event: Event | None, now: float) -> None:
         """Report a photo that is there or failed, and tell the glasses what to do with the file."""
@@ -319,7 +331,7 @@ class MentraLiveCodec:
             due.append(self._hello[1] + STARTING_S)
         if self._photo is not None:
             due.append(self._photo.due)
-        due += [self._audio.due(), self._orders.due()]
+        due += [self._audio.due(), self._orders.due(), self._stream.due]
         return min((moment for moment in due if moment is not None), default=None)
 
     def handle_timer(self, now: float) -> None:
@@ -333,13 +345,22 @@ class MentraLiveCodec:
         self._answer(self._audio.handle_timer(now), Done())
         for number in self._orders.over(now):
             self._answer(number, Done())
+        if _is_due(self._stream.due, now):
+            self._follow_stream(now)
+
+    def _follow_stream(self, now: float) -> None:
+        said = self._stream.handle_timer(now)
+        if isinstance(said, StreamChanged):
+            self._tell(said)
+        else:
+            self._outbox.put(said, now, wake=True)
 
     def _give_up(self, about: int, now: float) -> None:
         if (reply := self._orders.give_up(about)) is not None:
             self._answer(about, reply)
         if self._photo is not None and about == self._photo.number:
             self._answer(self._photo.accept(), Failed("busy", "the glasses do not acknowledge it"))
-            self._after_photo(self._photo.fail("the glasses did not take the order"), now)
+            self._after_photo(self._photo.fail("the glasses did not take the order", now), now)
 
     def _start_again(self, now: float) -> None:
         if _is_due(self._greet_at, now):

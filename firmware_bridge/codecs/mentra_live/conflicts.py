@@ -8,6 +8,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from firmware_bridge.codecs.mentra_live.sound import OLD_SOUND, SOUND
+from firmware_bridge.codecs.mentra_live.stream import OLD_NAME
 from firmware_bridge.codecs.mentra_live.wire import ByteOrder
 
 
@@ -28,6 +29,10 @@ class Dialect(Struct, frozen=True):
     answers_light: bool = True
     finishes_scan: bool = True
     names_network: bool = True
+    stream: str = OLD_NAME
+    names_axes: bool = True
+    batched: bool = False
+    cuts_sound: bool = False
 
 
 STOCK: Final = Dialect()
@@ -91,8 +96,7 @@ CONFLICTS: Final = (
     ),
     Conflict(
         "picture",
-        "photos over Bluetooth are AVIF or JPEG, as the firmware was built; they are passed on "
-        "as they came",
+        "photos over Bluetooth are AVIF or JPEG, as the firmware was built",
         {"jpeg": {}, "avif": {"picture": "avif"}},
     ),
     Conflict(
@@ -115,5 +119,28 @@ CONFLICTS: Final = (
         "wifi-name",
         "the state of the Wi-Fi comes with the network's name and address, or without",
         {"yes": {}, "no": {"names_network": False}},
+    ),
+    Conflict(
+        "stream-orders",
+        "orders for a video stream are named start_rtmp_stream, in later builds start_stream; "
+        "the first that is answered is kept to",
+        {"rtmp_stream": {}, "stream": {"stream": "stream"}},
+    ),
+    Conflict(
+        "motion",
+        "the motion sensor's three numbers are named x, y and z, or in a list",
+        {"named": {}, "listed": {"names_axes": False}},
+    ),
+    Conflict(
+        "file-acknowledgement",
+        "the chip acknowledges the packets of a file itself; later builds ask the phone to do it, "
+        "every eight packets",
+        {"chip": {}, "phone": {"batched": True}},
+    ),
+    Conflict(
+        "sound-packet",
+        "sound packets are as large as one notification holds, or ten frames, which the chip cuts "
+        "in two",
+        {"fits": {}, "cut": {"cuts_sound": True}},
     ),
 )

@@ -2,7 +2,7 @@
 
 from typing import Any, Final
 
-from firmware_bridge.codecs.mentra_live.layers import ChipCommand, Json, number, text
+from firmware_bridge.codecs.mentra_live.layers import ChipCommand, Json, flag, number, text
 from firmware_bridge.messages import BatteryChanged, Event, Gesture, Gestured
 
 CHARGING_MV: Final = 4000
@@ -11,7 +11,22 @@ SAME_S: Final = 0.4
 """Seconds within which a gesture that the chip and the application both report is one."""
 _TOUCHES: Final = {0: Gesture.TAP, 1: Gesture.DOUBLE_TAP, 3: Gesture.BUTTON_LONG}
 """Touch pad, by `sr_tpevt`: 2 is a triple tap, 4 to 7 are swipes, which have no meaning here."""
-_PRESSES: Final = {"short": Gesture.BUTTON, "press": Gesture.BUTTON, "long": Gesture.BUTTON_LONG}
+_PRESSES: Final = {
+    "short": Gesture.BUTTON,
+    "press": Gesture.BUTTON,
+    "short_press": Gesture.BUTTON,
+    "long": Gesture.BUTTON_LONG,
+    "long_press": Gesture.BUTTON_LONG,
+    "double": Gesture.DOUBLE_TAP,
+    "double_press": Gesture.DOUBLE_TAP,
+}
+_TOUCHED: Final = {
+    "tap": Gesture.TAP,
+    "single_tap": Gesture.TAP,
+    "double_tap": Gesture.DOUBLE_TAP,
+    "long_press": Gesture.BUTTON_LONG,
+}
+"""The touch pad as the application reports it, by name."""
 _HEAD: Final = {
     "head_up": Gesture.HEAD_UP,
     "head_down": Gesture.HEAD_DOWN,
@@ -60,8 +75,7 @@ class EventReader:
         body = command.body
         match command.name:
             case "sr_hrt":
-                flag = number(body.get("charg"), 0, 1)
-                return self._charge(body.get("pt"), None if flag is None else flag == 1)
+                return self._charge(body.get("pt"), flag(body.get("charg")))
             case "sr_batv":
                 millivolts = number(body.get("vt"), 1, 20_000)
                 known = self._knows_charging or millivolts is None
@@ -77,21 +91,23 @@ class EventReader:
         """Process a message of the application."""
         match kind:
             case "battery_status":
-                charging = message.get("charging")
-                known = charging if isinstance(charging, bool) else None
-                return self._charge(message.get("percent", message.get("level")), known)
+                level = message.get("percent", message.get("level"))
+                return self._charge(level, flag(message.get("charging")))
             case "button_press":
                 return self._made(_PRESSES.get(text(message, "pressType")), kind, now)
-            case "imu_gesture_response":
+            case "touch_event":
+                return self._made(_TOUCHED.get(text(message, "gesture_name")), kind, now)
+            case "imu_gesture_response" | "imu_gesture_detected":
                 return self._made(_HEAD.get(text(message, "gesture")), kind, now)
         return []
 
     def _made(self, gesture: Gesture | None, source: str, now: float) -> list[Event]:
         if gesture is None:
             return []
-        last, self._gesture = self._gesture, (gesture, source, now)
+        last = self._gesture
         if last is not None and last[0] is gesture and last[1] != source and now - last[2] < SAME_S:
             return []
+        self._gesture = gesture, source, now
         return [Gestured(gesture)]
 
     def _charge(self, level: object, charging: bool | None, *, guess: bool = False) -> list[Event]:  # noqa: FBT001 - None: unknown

@@ -74,6 +74,11 @@ class IncomingFile:
         return plain if max(self._pieces) >= inflated else inflated
 
     @property
+    def expected(self) -> int:
+        """The first packet that is not there."""
+        return next(at for at in range(len(self._pieces) + 1) if at not in self._pieces)
+
+    @property
     def missing(self) -> list[int]:
         """Packets that are not there, or too short for their place."""
         last = self.count - 1
@@ -106,4 +111,5 @@ def kind_of(picture: bytes) -> str:
     """Return "jpeg" or "avif", by the first bytes; "" for anything else."""
     if picture.startswith(b"\xff\xd8\xff"):
         return "jpeg"
-    return "avif" if picture[4:12] in (b"ftypavif", b"ftypavis") else ""
+    brands = picture[8:64] if picture[4:8] == b"ftyp" else b""
+    return "avif" if b"avif" in brands or b"avis" in brands else ""

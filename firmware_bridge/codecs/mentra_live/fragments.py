@@ -4,12 +4,10 @@ They are understood whenever they come. We offer them to no glasses: what these 
 in no source that can be trusted, and all of them understand the older frames.
 """
 
-from collections.abc import Mapping
-from types import MappingProxyType
 from typing import Any, Final
 
 from firmware_bridge.codecs.mentra_live import layers
-from firmware_bridge.codecs.mentra_live.layers import ChipCommand, Json
+from firmware_bridge.codecs.mentra_live.layers import KEYS, ChipCommand, Json
 from firmware_bridge.codecs.mentra_live.wire import (
     FIRST,
     HANDSHAKE,
@@ -23,24 +21,6 @@ OFFER: Final = Fragment(1, 0, 1, b"v2", FIRST | LAST | HANDSHAKE)
 """How a peer says that it has such frames."""
 SESSIONS: Final = 8
 """Messages that may be incomplete at a time."""
-KEYS: Final[Mapping[str, str]] = MappingProxyType(
-    {
-        "t": "type",
-        "r": "requestId",
-        "ts": "timestamp",
-        "s": "status",
-        "k": "kind",
-        "src": "source",
-        "w": "width",
-        "h": "height",
-        "br": "bitrate",
-        "f": "fps",
-        "df": "droppedFrames",
-        "du": "duration",
-        "tc": "temperatureC",
-    }
-)
-"""Short key → the key it stands for (NEW); others are written out."""
 _SHORT: Final = {long: short for short, long in KEYS.items()}
 
 
@@ -67,16 +47,7 @@ class FragmentJoiner:
                 del self._sessions[next(iter(self._sessions))]
             self._sessions[part.message] = count, pieces
             return None
-        return layers.read(b"".join(pieces[at] for at in range(count)), expand)
-
-
-def expand(message: dict[str, Any]) -> dict[str, Any]:
-    """Return a message with all keys written out; a key that is there already counts."""
-    if "t" not in message or "type" in message:
-        return message
-    return {KEYS[key]: value for key, value in message.items() if key in KEYS} | {
-        key: value for key, value in message.items() if key not in KEYS
-    }
+        return layers.read(b"".join(pieces[at] for at in range(count)))
 
 
 def shorten(message: Json) -> dict[str, Any]:

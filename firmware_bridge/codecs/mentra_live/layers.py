@@ -3,11 +3,13 @@ them, and long messages in parts.
 
 An application's message travels as text inside the chip's JSON: `{"C": "<text>"}`. A chip command
 is `{"C": "cs_batv", "B": …}`. A message of more than 400 bytes is cut into parts of its text, each
-a message of its own (M26 `MessageChunker.java`).
+a message of its own (M26 `MessageChunker.java`). Later builds cut above 200 bytes, and shorten keys
+(NEW): that is understood, but not said.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 from msgspec import Struct
@@ -27,6 +29,28 @@ SESSIONS: Final = 10
 SESSION_S: Final = 30.0
 """Messages that may be incomplete at a time, and for how many seconds (M26)."""
 
+KEYS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "t": "type",
+        "r": "requestId",
+        "ts": "timestamp",
+        "s": "status",
+        "k": "kind",
+        "src": "source",
+        "w": "width",
+        "h": "height",
+        "br": "bitrate",
+        "f": "fps",
+        "df": "droppedFrames",
+        "du": "duration",
+        "tc": "temperatureC",
+    }
+)
+"""Short key → the key it stands for (NEW); others are written out."""
+SHORT_PART: Final = "ck"
+_PART_KEYS: Final = {"id": "chunkId", "c": "chunk", "n": "total", "d": "data"}
+"""A part of a message as later builds cut it, and its keys."""
+
 Json = Mapping[str, Any]
 
 
@@ -38,7 +62,20 @@ class ChipCommand(Struct, frozen=True):
 
 
 def encode(message: Json) -> str:
-    return json.dumps(message, ensure_ascii=False, separators=(",", ":"))
+    """Return the JSON text. The glasses look for `##` and `$$`, wherever they are, so neither may
+    be in a text.
+    """
+    plain = json.dumps(message, ensure_ascii=False, separators=(",", ":"))
+    return plain.replace("$$", "$\\u0024").replace("##", "#\\u0023")
+
+
+def expand(message: dict[str, Any]) -> dict[str, Any]:
+    """Return a message with all keys written out; a key that is there already counts."""
+    if "t" not in message or "type" in message:
+        return message
+    keys = {**KEYS, **_PART_KEYS} if message["t"] == SHORT_PART else KEYS
+    known = {keys[key]: value for key, value in message.items() if key in keys}
+    return known | {key: value for key, value in message.items() if key not in keys}
 
 
 def wrap(message: Json, *, wake: bool = False) -> bytes:
@@ -56,12 +93,8 @@ def chip(name: str, body: object = "", *, version: bool = False) -> bytes:
     return encode({"C": name, **({"V": 1} if version else {}), "B": body}).encode()
 
 
-def read(
-    payload: bytes, expand: Callable[[dict[str, Any]], dict[str, Any]] = dict
-) -> Json | ChipCommand:
-    """Return the message of a JSON frame, whose keys `expand` writes out. Raises
-    `RemoteViolation`.
-    """
+def read(payload: bytes) -> Json | ChipCommand:
+    """Return the message of a JSON frame, its keys written out. Raises `RemoteViolation`."""
     outer = _object(payload)
     if outer is None:
         raise refuse("a JSON frame without an object")
@@ -71,13 +104,18 @@ def read(
     command = outer.get("C")
     if not isinstance(command, str):
         raise refuse("a JSON frame with neither type nor C")
-    inner = _object(command)
-    if inner is not None:
-        inner = expand(inner)
-    if inner is not None and isinstance(inner.get("type"), str):
+    inner = expand(_object(command) or {})
+    if isinstance(inner.get("type"), str):
         return inner
     body = outer.get("B")
+    if isinstance(body, bool):  # older chips are switched by a bare yes or no
+        body = {"enable": body}
     return ChipCommand(command, body if isinstance(body, dict) else _object(body) or {})
+
+
+def is_part(kind: str) -> bool:
+    """Return whether a message is a part of a longer one."""
+    return kind in ("chunked_msg", SHORT_PART)
 
 
 def _object(text: object) -> dict[str, Any] | None:
@@ -98,6 +136,14 @@ def number(value: object, low: int, high: int) -> int | None:
     if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
         return None
     return value
+
+
+def flag(value: object) -> bool | None:
+    """Return a JSON boolean, or one that is written as 0 or 1; None for anything else."""
+    if isinstance(value, bool):
+        return value
+    digit = number(value, 0, 1)
+    return None if digit is None else digit == 1
 
 
 def text(message: Json, key: str, default: str = "") -> str:
@@ -161,7 +207,7 @@ class Joiner:
         message = _object("".join(pieces[index] for index in range(total)))
         if message is None:
             raise refuse("the parts of a message do not make one")
-        return message
+        return expand(message)
 
     def _begin(self, name: str, total: int, now: float) -> tuple[float, int, dict[int, str]]:
         self._sessions.pop(name, None)

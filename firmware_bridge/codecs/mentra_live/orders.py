@@ -1,37 +1,38 @@
-"""What a Mentra Live is ordered to do beside photos and sound, and what it reports of that: its
-Wi-Fi, its light and its gallery.
+"""What a Mentra Live is ordered to do beside photos and sound: its Wi-Fi, light, gallery, video and
+motion sensor. What it reports of that is in `reports.py`.
 
 The messages are those of DOC (see `wire.py`). The glasses acknowledge that they have a message,
 which is all that most orders are answered by; only for the light they say whether they did it.
 """
 
+from collections.abc import Mapping
 from typing import Any, Final
 
-from msgspec import Struct
+from msgspec import MsgspecError, Struct, convert
 
 from firmware_bridge.codecs.mentra_live.layers import Json, number, text
 from firmware_bridge.codecs.mentra_live.outbox import Outbox
-from firmware_bridge.messages import Command, Done, Failed, OwnEvent, Reply
+from firmware_bridge.messages import Command, Done, Failed, OwnCommand, Reply
 from firmware_bridge.own_commands import (
-    MAX_SSID,
+    MAX_BLINKS,
+    MAX_LIGHT_MS,
     BlinkLight,
     ForgetWifi,
-    GalleryChanged,
     GetGallery,
+    GetMotion,
+    GetVideo,
     GetWifi,
     JoinWifi,
     KeepPictures,
     LeaveWifi,
     LightColor,
+    RecordVideo,
+    Restart,
     ScanWifi,
+    SetHotspot,
     SwitchLightOff,
-    WifiChanged,
-    WifiFound,
-    WifiNetwork,
 )
 
-MAX_NETWORKS: Final = 64
-"""Networks of one message that are read; a message has at most 16 KiB."""
 ANSWER_S: Final = 2.0
 """Seconds to wait for an answer once the glasses have the order: older builds send none."""
 COLORS: Final = tuple(LightColor)
@@ -39,30 +40,37 @@ COLORS: Final = tuple(LightColor)
 _LIGHT: Final = ("rgb_led_control_on", "rgb_led_control_off")
 _LIGHT_FAILED: Final = "rgb_led_control_error"
 _BRIGHTEST: Final = 255
-_OPEN: Final = frozenset({"", "open", "none", "nopass"})
+_VIDEO: Final = {False: "stop_video_recording", True: "start_video_recording"}
+VIDEO_ID: Final = "glassd-video"
+_PLAIN: Final[Mapping[type[OwnCommand], tuple[str, Mapping[str, str]]]] = {
+    GetWifi: ("request_wifi_status", {}),
+    ScanWifi: ("request_wifi_scan", {}),
+    JoinWifi: ("set_wifi_credentials", {"ssid": "ssid", "password": "password"}),
+    LeaveWifi: ("disconnect_wifi", {}),
+    ForgetWifi: ("forget_wifi", {"ssid": "ssid"}),
+    SetHotspot: ("set_hotspot_state", {"enabled": "on"}),
+    GetGallery: ("query_gallery_status", {}),
+    KeepPictures: ("save_in_gallery_mode", {"active": "on"}),
+    SwitchLightOff: (_LIGHT[1], {}),
+    GetVideo: ("get_video_recording_status", {}),
+    GetMotion: ("imu_single", {}),
+    Restart: ("reboot", {}),
+}
+"""Order → the type of its message, and each of its keys with the field that it has."""
+_KINDS: Final = {kind: (order, keys) for order, (kind, keys) in _PLAIN.items()}
 
 
 def message_of(command: Command) -> Json | None:
     """Return the message of an order; None for one that these glasses do not have."""
     match command:
-        case GetWifi():
-            return {"type": "request_wifi_status"}
-        case ScanWifi():
-            return {"type": "request_wifi_scan"}
-        case JoinWifi(ssid, password):
-            return {"type": "set_wifi_credentials", "ssid": ssid, "password": password}
-        case LeaveWifi():
-            return {"type": "disconnect_wifi"}
-        case ForgetWifi(ssid):
-            return {"type": "forget_wifi", "ssid": ssid}
-        case GetGallery():
-            return {"type": "query_gallery_status"}
-        case KeepPictures(on):
-            return {"type": "save_in_gallery_mode", "active": on}
         case BlinkLight():
             return _blink(command)
-        case SwitchLightOff():
-            return {"type": _LIGHT[1]}
+        case RecordVideo(on):
+            how = {"save": True, "flash": True, "sound": True} if on else {}
+            return {"type": _VIDEO[on], "requestId": VIDEO_ID, **how}
+        case OwnCommand() if type(command) in _PLAIN:
+            kind, keys = _PLAIN[type(command)]
+            return {"type": kind, **{key: getattr(command, name) for key, name in keys.items()}}
     return None
 
 
@@ -76,6 +84,32 @@ def _blink(command: BlinkLight) -> Json:
     if command.level is not None:
         pattern["brightness"] = (command.level * _BRIGHTEST + 50) // 100
     return {"type": _LIGHT[0], **pattern}
+
+
+def command_of(kind: str, message: Json) -> Command | None:
+    """Return the order that a message is, for the glasses' end; None for another, or for one that
+    is damaged.
+    """
+    try:
+        if kind == _LIGHT[0]:
+            return _blink_of(message)
+        if kind in _VIDEO.values():
+            return RecordVideo(kind == _VIDEO[True])
+        order, keys = _KINDS[kind]
+        return convert({keys[key]: message[key] for key in keys if key in message}, order)
+    except (ValueError, KeyError, MsgspecError):
+        return None
+
+
+def _blink_of(message: Json) -> BlinkLight:
+    led = number(message.get("led", 0), 0, len(COLORS) - 1)
+    on, off = (number(message.get(k, 1000), 0, MAX_LIGHT_MS) for k in ("ontime", "offtime"))
+    times = number(message.get("count", 1), 1, MAX_BLINKS)
+    if led is None or on is None or off is None or times is None:
+        raise ValueError("a light that there is not")
+    bright = number(message.get("brightness"), 0, _BRIGHTEST)
+    level = None if bright is None else bright * 100 // _BRIGHTEST
+    return BlinkLight(COLORS[led], on, off, times, level)
 
 
 class _Order(Struct):
@@ -140,65 +174,3 @@ class Orders:
         for about in late:
             del self._waiting[about]
         return late
-
-
-# ------------------------------------------------------------------ reports
-
-
-def report_of(kind: str, message: Json) -> OwnEvent | None:
-    """Return what a message reports; None if it is none of these, or damaged."""
-    match kind:
-        case "wifi_status" if isinstance(connected := message.get("connected", False), bool):
-            if not connected:  # later builds leave out what is false
-                return WifiChanged(False)
-            address = text(message, "local_ip") or text(message, "ip")
-            return WifiChanged(True, _ssid(message.get("ssid")), _printable(address)[:45])
-        case "wifi_scan_result":
-            return _networks(message)
-        case "gallery_status":
-            return _gallery(message)
-    return None
-
-
-def _networks(message: Json) -> WifiFound | None:
-    detailed, names = message.get("networks_neo"), message.get("networks")
-    listed = detailed if isinstance(detailed, list) else names
-    if not isinstance(listed, list):
-        return None
-    found = {network.ssid: network for network in map(_network, listed[:MAX_NETWORKS])}
-    found.pop("", None)
-    complete = message.get("scan_complete")
-    return WifiFound(tuple(found.values()), complete if isinstance(complete, bool) else None)
-
-
-def _network(entry: object) -> WifiNetwork:
-    if not isinstance(entry, dict):
-        return WifiNetwork(_ssid(entry))
-    secret, security = entry.get("requiresPassword"), entry.get("security")
-    is_open = None if not isinstance(secret, bool) else not secret
-    if isinstance(security, str):
-        is_open = security.casefold() in _OPEN
-    dbm = number(_dbm(entry), -127, 20)
-    return WifiNetwork(_ssid(entry.get("ssid")), dbm, is_open)
-
-
-def _dbm(entry: dict[str, Any]) -> object:
-    return entry.get("signal_strength", entry.get("signalStrength"))
-
-
-def _ssid(name: object) -> str:
-    """Return a network's name; "" if it has none, or one that no network can have."""
-    words = _printable(name) if isinstance(name, str) else ""
-    return words if len(words.encode()) <= MAX_SSID else ""
-
-
-def _printable(words: str) -> str:
-    return "".join(filter(str.isprintable, words))
-
-
-def _gallery(message: Json) -> GalleryChanged | None:
-    photos, videos = (number(message.get(key, 0), 0, 10**6) for key in ("photos", "videos"))
-    if photos is None or videos is None:
-        return None
-    size = number(message.get("total_size"), 0, 2**50)
-    return GalleryChanged(photos, videos, size, _printable(text(message, "camera_busy"))[:20])

@@ -4,15 +4,23 @@ from collections import deque
 from typing import Any, Final, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from firmware_bridge.codec import NEED_DATA, Incoming, _NeedData
-from firmware_bridge.codecs.mentra_live import layers, wire
+from firmware_bridge.codecs.mentra_live import layers, stream, wire
+from firmware_bridge.codecs.mentra_live.answers import answers_to
 from firmware_bridge.codecs.mentra_live.conflicts import STOCK, Dialect
 from firmware_bridge.codecs.mentra_live.files import packets_of
-from firmware_bridge.codecs.mentra_live.fragments import fragments_of, shorten
+from firmware_bridge.codecs.mentra_live.fragments import (
+    OFFER,
+    FragmentJoiner,
+    fragments_of,
+    shorten,
+)
 from firmware_bridge.codecs.mentra_live.layers import ChipCommand, Json
-from firmware_bridge.codecs.mentra_live.served import command_of, report
-from firmware_bridge.codecs.mentra_live.sound import FRAME, frames_of, packet_of
+from firmware_bridge.codecs.mentra_live.orders import command_of
+from firmware_bridge.codecs.mentra_live.reports import message_of
+from firmware_bridge.codecs.mentra_live.sound import FRAME, MAX_FRAMES, frames_of, packet_of
 from firmware_bridge.errors import LocalMisuse, RemoteViolation, Violation
 from firmware_bridge.messages import (
     AudioChunk,
@@ -38,7 +46,11 @@ from firmware_bridge.messages import (
 from firmware_bridge.own_commands import (
     BlinkLight,
     GalleryChanged,
+    HotspotChanged,
+    MotionRead,
+    StreamChanged,
     SwitchLightOff,
+    VideoChanged,
     WifiChanged,
     WifiFound,
 )
@@ -52,8 +64,15 @@ FILE_BURST: Final = 16
 """File packets between two looks at what else must be said."""
 DOUBLE_S: Final = 10.0
 """Seconds in which a message with the same `mId` is acknowledged and not carried out (DOC)."""
+ACK_S: Final = 2.0
+"""Seconds that a file waits for the phone to say which packet it expects."""
 LOW_BATTERY: Final = 10
 """Percent below which the camera refuses (DOC)."""
+_SIZES: Final = {
+    **dict.fromkeys(("small", "low"), PhotoSize.SMALL),
+    **dict.fromkeys(("large", "high", "full", "max"), PhotoSize.LARGE),
+}
+"""By the words of both ages."""
 _TOUCHES: Final = {Gesture.TAP: 0, Gesture.DOUBLE_TAP: 1}
 _PRESSES: Final = {Gesture.BUTTON: "short", Gesture.BUTTON_LONG: "long"}
 
@@ -70,6 +89,11 @@ class Facts(Struct):
     """The Wi-Fi network that they are in; "": none."""
     photos: int = 3
     videos: int = 1
+    video_at: float | None = None
+    """When the video that is being recorded began."""
+    stream: str = ""
+    """The address that the camera is streamed to."""
+    hotspot: bool = False
 
 
 class _Photo(Struct, frozen=True):
@@ -93,10 +117,15 @@ class MentraLiveGlasses:
         self.facts = facts or Facts()
         self._dialect = dialect
         self._max_packet = clamp_packet(max_packet)
-        self._reader = wire.FrameReader("little")
+        # the order of a length is not looked at by older glasses, later ones take both
+        self._readers = {name: wire.FrameReader("little", "big") for name in ("", wire.TO_FILES)}
+        self._fragments = FragmentJoiner()
         self._joiner = layers.Joiner()
         self._out: deque[bytes] = deque()
         self._file: deque[bytes] = deque()
+        """Packets of a file; an empty one: wait for the phone."""
+        self._file_at = 0.0
+        """When the file goes on."""
         self._inbox: deque[Incoming] = deque()
         self._seen: deque[tuple[int, float]] = deque(maxlen=64)
         self._number = 0
@@ -120,21 +149,32 @@ class MentraLiveGlasses:
         if channel_of(packet) == wire.SPEAKER:
             self._hear(packet)
             return
+        reader = self._readers.get(channel_of(packet))
+        if reader is None:
+            raise RemoteViolation(Violation.UNKNOWN_FRAME, f"a packet of {channel_of(packet)!r}")
         violation: RemoteViolation | None = None
-        for frame in self._reader.add(packet, now):
+        for frame in reader.add(packet, now):
             try:
-                if isinstance(frame, wire.FilePacket):
-                    raise wire.refuse("a file for glasses that take none")
-                if isinstance(frame, wire.Fragment):
-                    raise wire.refuse("a fragment for glasses that offered none")
-                self._read(layers.read(frame), now)
+                self._frame(frame, now)
             except RemoteViolation as bad:
                 violation = bad
-        skipped, self._reader.skipped = self._reader.skipped, 0
+        skipped, reader.skipped = reader.skipped, 0
         if violation is not None:
             raise violation
         if skipped:
             raise RemoteViolation(Violation.UNKNOWN_FRAME, f"{skipped} bytes outside any frame")
+
+    def _frame(self, frame: bytes | wire.FilePacket | wire.Fragment, now: float) -> None:
+        if isinstance(frame, wire.FilePacket):
+            raise wire.refuse("a file for glasses that take none")
+        if not isinstance(frame, wire.Fragment):
+            self._read(layers.read(frame), now)
+        elif self._dialect.frames != "v2":
+            return  # builds without such frames are silent
+        elif frame.flags & wire.HANDSHAKE:
+            self._queue(OFFER.pack())
+        elif (whole := self._fragments.add(frame)) is not None:
+            self._read(whole, now)
 
     def next_event(self) -> Incoming | Literal[_NeedData.NEED_DATA]:
         """Return the next command."""
@@ -158,9 +198,9 @@ class MentraLiveGlasses:
         if mid is not None and self._acknowledges:
             self._tell({"type": "msg_ack", "mId": mid})
         kind = layers.text(message, "type")
-        if kind == "chunked_msg":
+        if layers.is_part(kind):
             whole = self._joiner.add(message, now)
-            if whole is not None and layers.text(whole, "type") != "chunked_msg":
+            if whole is not None and not layers.is_part(layers.text(whole, "type")):
                 self._read({**whole, "mId": whole.get("mId")}, now)
             return
         if mid is not None:
@@ -182,6 +222,8 @@ class MentraLiveGlasses:
             case "cs_batv":
                 millivolts = 4150 if self.facts.charging else 3400 + 5 * self.facts.battery
                 self._say(layers.chip("sr_batv", {"vt": millivolts, "pt": self.facts.battery}))
+            case "cs_flts":
+                self._file_at = 0.0
             case "enable_custom_audio_tx":
                 started = StartMicrophone(STREAM, AudioFormat.LC3)
                 self._command(started if on else StopMicrophone(STREAM))
@@ -195,10 +237,11 @@ class MentraLiveGlasses:
         match kind:
             case "phone_ready":
                 self._tell({"type": "glasses_ready", "timestamp": 0})
-            case "ping":
-                self._tell({"type": "pong"})
+                self._tell_networks()
             case "request_version":
                 self._say_version()
+            case "request_battery_state":
+                self._tell_battery()
             case "set_ble_mtu":
                 mtu = layers.number(message.get("mtu"), 23, 517)
                 if mtu is not None and self._dialect.keeps_mtu:
@@ -207,7 +250,7 @@ class MentraLiveGlasses:
                 self._take_photo(message)
             case "request_missing_packets":
                 self._send_again(message)
-            case "transfer_complete":
+            case "transfer_complete" | "ble_photo_transfer_complete":
                 self._sent = self._photo = None
                 self._file.clear()
             case _:
@@ -215,12 +258,25 @@ class MentraLiveGlasses:
 
     def _order(self, kind: str, message: Json) -> None:
         """Carry out an order of `orders.py`; the light is answered when it was."""
-        command = command_of(kind, message)
+        name = self._dialect.stream
+        command = stream.command_of(kind, message, name) or command_of(kind, message)
         if command is None:
+            for answer in answers_to(kind, message, online=bool(self.facts.ssid)):
+                self._tell(answer)
+            self._about_stream(kind, message)
             return
         number = self._command(command)
         if isinstance(command, BlinkLight | SwitchLightOff):
             self._lights[number] = kind
+
+    def _about_stream(self, kind: str, message: Json) -> None:
+        name, is_on = self._dialect.stream, bool(self.facts.stream)
+        if kind == f"keep_{name}_alive" and is_on:
+            ids = {key: layers.text(message, key) for key in ("streamId", "ackId")}
+            self._tell({"type": "keep_alive_ack", **ids})
+        elif kind in ("get_stream_status", "get_rtmp_status"):
+            state = StreamChanged(is_on, "streaming" if is_on else "stopped")
+            self._tell(message_of(state, self._dialect))
 
     def _say_version(self) -> None:
         about = {
@@ -238,13 +294,14 @@ class MentraLiveGlasses:
         photo = _Photo(layers.text(message, "requestId"), layers.text(message, "bleImgId"))
         if self._photo is not None:
             self._refuse_photo(photo, "CAMERA_BUSY", "a photo is being taken")
+        elif self.facts.video_at is not None:
+            self._refuse_photo(photo, "VIDEO_RECORDING_ACTIVE", "a video is being recorded")
         elif self.facts.battery < LOW_BATTERY:
             self._refuse_photo(photo, "BATTERY_LOW", f"Battery too low ({self.facts.battery}%)")
         elif not photo.image or message.get("transferMethod") not in ("ble", "auto"):
             self._refuse_photo(photo, "UPLOAD_SYSTEM_BUSY", "no way to send it")
         else:
-            size = layers.text(message, "size")
-            known = PhotoSize(size) if size in set(PhotoSize) else PhotoSize.MEDIUM
+            known = _SIZES.get(layers.text(message, "size"), PhotoSize.MEDIUM)
             self._photo = (self._command(TakePhoto(self._number + 1, known)), photo)
 
     def _refuse_photo(self, photo: _Photo, code: str, why: str) -> None:
@@ -269,9 +326,13 @@ class MentraLiveGlasses:
             size = whole[0].file_size
             sizes = {"fileName": name, "totalPackets": len(whole), "fileSize": size}
             self._tell({"type": "file_announce", **sizes})
-        for packet in packets:
-            pieces = wire.cut(packet.pack(), self._notification)
+        batched = self._dialect.batched
+        for at, packet in enumerate(packets, 1):
+            flagged = replace(packet, flags=wire.BATCHED) if batched else packet
+            pieces = wire.cut(flagged.pack(), self._notification)
             self._file += [ChannelPacket(piece, wire.FILES) for piece in pieces]
+            if batched and at % wire.BATCH == 0:
+                self._file.append(b"")
 
     def _send_again(self, message: Json) -> None:
         asked = message.get("missingPackets")
@@ -296,8 +357,16 @@ class MentraLiveGlasses:
                 self._answer_light(self._lights.pop(re), message)
             case Done() | Failed():
                 return 0
-            case WifiChanged() | WifiFound() | GalleryChanged():
-                self._tell(report(message, self._dialect))
+            case (
+                WifiChanged()
+                | WifiFound()
+                | GalleryChanged()
+                | HotspotChanged()
+                | VideoChanged()
+                | StreamChanged()
+                | MotionRead()
+            ):
+                self._tell(message_of(message, self._dialect))
             case PhotoTaken():
                 self._send_photo(message)
             case PhotoFailed(detail=why) if self._photo is not None:
@@ -310,13 +379,25 @@ class MentraLiveGlasses:
                 self._tell({"type": "button_press", **press})
             case BatteryChanged(level, charging):
                 self.facts.battery, self.facts.charging = level, charging
-                self._tell({"type": "battery_status", "percent": level, "charging": charging})
+                self._tell_battery()
             case MicrophoneChunk(index=at, frames=frames) if {*map(len, frames)} == {FRAME}:
                 sound = packet_of(at, frames, self._dialect.sound)
-                self._queue(ChannelPacket(sound, wire.MICROPHONE))
+                for piece in wire.cut(sound, self._notification):
+                    self._queue(ChannelPacket(piece, wire.MICROPHONE))
             case _:
                 raise LocalMisuse(f"a Mentra Live never says {type(message).__name__}")
         return 0
+
+    def _tell_networks(self) -> None:
+        """Report both networks, as they do once they are ready."""
+        wifi = WifiChanged(bool(self.facts.ssid), self.facts.ssid)
+        self._tell(message_of(wifi, self._dialect))
+        hotspot = {"hotspot_enabled": self.facts.hotspot}
+        self._tell({"type": "hotspot_status_update", **hotspot})
+
+    def _tell_battery(self) -> None:
+        state = {"percent": self.facts.battery, "charging": self.facts.charging}
+        self._tell({"type": "battery_status", **state})
 
     def _answer_light(self, kind: str, answer: Done | Failed) -> None:
         if not self._dialect.answers_light:
@@ -332,8 +413,8 @@ class MentraLiveGlasses:
 
     @property
     def frames_per_packet(self) -> int:
-        """Frames of sound that fit one notification."""
-        return (self._notification - 2) // FRAME
+        """Frames of sound in one packet."""
+        return MAX_FRAMES if self._dialect.cuts_sound else (self._notification - 2) // FRAME
 
     def _tell(self, message: dict[str, Any]) -> None:
         if self._dialect.frames != "v2":
@@ -352,11 +433,15 @@ class MentraLiveGlasses:
         if len(self._out) < MAX_WAITING:
             self._out.append(packet)
 
-    def packets_to_send(self, now: float) -> list[bytes]:  # noqa: ARG002 - the contract's
+    def packets_to_send(self, now: float) -> list[bytes]:
         """Return what waits, and the next packets of a file."""
         packets, self._out = list(self._out), deque()
-        while self._file and len(packets) < FILE_BURST:
-            packets.append(self._file.popleft())
+        while self._file and len(packets) < FILE_BURST and self._file_at <= now:
+            piece = self._file.popleft()
+            if piece:
+                packets.append(piece)
+            else:
+                self._file_at = now + ACK_S
         return packets
 
     def backlog(self) -> int:
@@ -364,8 +449,8 @@ class MentraLiveGlasses:
         return sum(map(len, self._out))
 
     def next_timer(self) -> float | None:
-        """More of a file is sent at once."""
-        return 0.0 if self._file else None
+        """More of a file is sent at once, or after a wait for the phone."""
+        return self._file_at if self._file else None
 
     def handle_timer(self, now: float) -> None:
         """Nothing is due: a central that is silent keeps its connection."""

@@ -5,6 +5,7 @@ same in both directions (M26). Older sources look for A0 as the first byte.
 from typing import Final
 
 from firmware_bridge import lc3
+from firmware_bridge.codecs.mentra_live.wire import MAX_NOTIFICATION
 from firmware_bridge.errors import CommandRefused, RemoteViolation, Violation
 from firmware_bridge.messages import MicrophoneChunk
 
@@ -13,6 +14,7 @@ OLD_SOUND: Final = 0xA0
 FRAME: Final = 40
 MAX_FRAMES: Final = 10
 FRAME_S: Final = 0.01
+_FIRST: Final = (bytes((SOUND,)), bytes((OLD_SOUND,)))
 _LATE: Final = 32
 """A packet at most so far back is late or doubled; one further back is counted as ahead."""
 
@@ -41,9 +43,23 @@ class MicrophoneStream:
         self.heard = False
         self._index = -1
         self._sequence = 0
+        self._begun = b""
 
-    def receive(self, packet: bytes) -> MicrophoneChunk:
-        """Return a chunk; lost packets leave a gap. Raises `RemoteViolation`."""
+    def receive(self, packet: bytes) -> list[MicrophoneChunk]:
+        """Return the chunks that are whole now; lost packets leave a gap. A packet that the chip
+        cut goes on in the next notification, without a head. Raises `RemoteViolation`.
+        """
+        begun, self._begun = self._begun, b""
+        if begun and (len(begun) + len(packet) - 2) % FRAME == 0:
+            return [self._chunk(begun + packet)]
+        # the rest of it was lost: its whole frames remain
+        found = [self._chunk(begun[: 2 + (len(begun) - 2) // FRAME * FRAME])] if begun else []
+        if packet[:1] in _FIRST and len(packet) == MAX_NOTIFICATION:
+            self._begun = packet
+            return found
+        return [*found, self._chunk(packet)]
+
+    def _chunk(self, packet: bytes) -> MicrophoneChunk:
         sequence, frames = frames_of(packet)
         if not self.heard:
             self._index = 0

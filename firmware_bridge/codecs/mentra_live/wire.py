@@ -20,9 +20,12 @@ from msgspec import Struct
 from firmware_bridge.errors import RemoteViolation, Violation
 
 FILES: Final = "files"
+TO_FILES: Final = "to_files"
 MICROPHONE: Final = "microphone"
 SPEAKER: Final = "speaker"
-"""Names of the channels: file packets, sound of the microphone, sound to the speaker."""
+"""Names of the channels: file packets, what a phone writes about them, sound of the microphone,
+sound to the speaker.
+"""
 
 MTU: Final = 512
 CHIP_MTU: Final = 256
@@ -34,6 +37,10 @@ FILE_PACK: Final = 400
 MAX_FILE_PACK: Final = 800
 """Bytes of data in one file packet: at most 400 over GATT (M26); 474 and 800 in NEW."""
 FILE_OVERHEAD: Final = 32
+BATCHED: Final = 0x01
+"""Flag of a file packet: the phone shall say which packet it expects next (NEW)."""
+BATCH: Final = 8
+"""Packets after which it says so."""
 STALL_S: Final = 1.0
 """Seconds after which the rest of a frame does not come any more: a notification was lost."""
 

@@ -5,11 +5,12 @@ from collections.abc import Callable
 from typing import Final, Literal
 
 from firmware_bridge.codec import NEED_DATA, Incoming, _NeedData
-from firmware_bridge.codecs.mentra_nex import picture, text, wire
+from firmware_bridge.codecs.mentra_nex import legacy, picture, text, wire
 from firmware_bridge.codecs.mentra_nex.events import HEAD, EventReader, MicrophoneStream
 from firmware_bridge.codecs.mentra_nex.pictures import PictureOrder
 from firmware_bridge.codecs.mentra_nex.wire import (
     OLD_GESTURE,
+    ONLY_B,
     Framing,
     Schema,
     ToGlasses,
@@ -38,7 +39,12 @@ from firmware_bridge.messages import (
     StopMicrophone,
     UpdatePage,
 )
-from firmware_bridge.own_commands import GetMotion, MotionRead
+from firmware_bridge.own_commands import (
+    MAX_DEPTH,
+    GetMotion,
+    MotionRead,
+    SetDisplayPosition,
+)
 from firmware_bridge.packets import MIN_PACKET, channel_of, clamp_packet
 from firmware_bridge.protobuf import Message
 from firmware_bridge.whole_page import whole_page
@@ -59,6 +65,10 @@ MAX_WAITING: Final = 2048
 """Packets that may wait: eight pictures. What the glasses make us say is dropped beyond it."""
 RESERVE: Final = 640
 """Packets kept free for that, and for a picture: a command must find so much room."""
+FRAMINGS: Final = tuple(Framing)
+"""In the order in which they are tried."""
+TIERS: Final = 4
+"""Distances of the picture that the applications know."""
 _BATTERY: Final = encode({ToGlasses.BATTERY: b""})
 
 
@@ -76,6 +86,10 @@ class MentraNexCodec:
         self._width = width
         self._framing = Framing.WHOLE
         self._schema = Schema.B
+        self._is_sure = False
+        """Whether something was heard that only schema B has."""
+        self._pong_at = -PROBE_S
+        """When field 16 was sent, which is a ping in schema A."""
         self._message_number = 0
         self._out: deque[bytes] = deque()
         self._free_at = 0.0
@@ -86,9 +100,12 @@ class MentraNexCodec:
         self._probe_at: float | None = None
         self._learn_by: float | None = None
         self._firmware = ""
-        self._has_motion = False
+        self._is_known = self._has_motion = False
         self._waiting: deque[tuple[int, float]] = deque(maxlen=MAX_WAITING)
         """Commands whose battery answer is due, and when they were sent."""
+        self._angle = 0
+        """The command whose angle is answered next."""
+        self._refused: set[int] = set()
         self._page: ShowPage | None = None
         self._picture: PictureOrder | None = None
         self._stream_id = 0x2A
@@ -111,7 +128,7 @@ class MentraNexCodec:
             case wire.SOUND:
                 self._sound(packet)
             case wire.JSON:
-                return  # JSON of an older specification: nothing that is not in protobuf too
+                self._message(legacy.read(packet, legacy.TO_PHONE), now)
             case kind:
                 raise RemoteViolation(Violation.UNKNOWN_FRAME, f"a packet of kind {kind:02X}")
 
@@ -128,10 +145,16 @@ class MentraNexCodec:
         self._inbox.extend(map(Incoming, events))
         if any(isinstance(event, MotionRead) for event in events):
             self._say(encode({motion_fields(self._schema)[0]: b""}))  # the sensor rests again
+        if any(number in message for number in ONLY_B):
+            self._schema, self._is_sure = Schema.B, True
+        if ToPhone.HEAD_UP_ANGLE in message and not message.message(ToPhone.HEAD_UP_ANGLE).integer(
+            1
+        ):
+            self._refused.add(self._angle)
         if ToPhone.BATTERY in message:
             self._battery_answered(now)
         if ToPhone.PING in message:
-            self._pinged(message.message(ToPhone.PING))
+            self._pinged(message.message(ToPhone.PING), now)
         if ToPhone.VERSION in message:
             self._learn_version(message.message(ToPhone.VERSION))
         if ToPhone.INFO in message:
@@ -161,24 +184,37 @@ class MentraNexCodec:
         while self._waiting and now - self._waiting[0][1] > ANSWER_S:
             self._waiting.popleft()  # its answer was lost
         if self._waiting:
-            self._answer(self._waiting.popleft()[0], Done())
+            number = self._waiting.popleft()[0]
+            refused = Failed("unsupported", "the glasses refused this angle")
+            self._answer(number, refused if number in self._refused else Done())
+            self._refused.clear()
 
     def _ask_who(self, now: float) -> None:
         """Ask for version and device. Field 16 is a ping for schema A, which it answers by an empty
         field 15, and a harmless pong for schema B.
         """
-        self._say(encode({ToGlasses.PONG: b""}))
+        self._pong(now)
         self._say(encode({ToGlasses.INFO: b""}))
         self._say(encode({ToGlasses.MSG_ID: "v1", ToGlasses.VERSION: encode({1: "v1"})}))
         self._learn_by = now + LEARN_S
 
-    def _pinged(self, body: Message) -> None:
-        if self._learn_by is not None and not body.numbers():
+    def _pong(self, now: float) -> None:
+        self._pong_at = now
+        self._say(encode({ToGlasses.PONG: b""}))
+
+    def _pinged(self, body: Message, now: float) -> None:
+        """Answer a ping. In schema A the same field is a pong, and ours is a ping: so nothing is
+        answered that may be an answer.
+        """
+        if body.numbers():
+            self._schema, self._is_sure = Schema.B, True
+        elif not self._is_sure:
             self._schema = Schema.A
-        elif self._schema is Schema.B:
-            self._say(encode({ToGlasses.PONG: b""}))
+        if body.numbers() or now - self._pong_at >= PROBE_S:
+            self._pong(now)
 
     def _learn_device(self, body: Message) -> None:
+        self._is_known = True
         self._firmware = body.text(1)[:64] or self._firmware
         self._has_motion = body.message(3).integer(5) != 0
 
@@ -190,6 +226,8 @@ class MentraNexCodec:
     def _introduce(self) -> None:
         """Answer the greeting, and ask for head gestures."""
         self._learn_by = None
+        if self._is_known and not self._is_sure:
+            self._schema = Schema.A  # they answer what both have, and not what B has
         field = ToGlasses.GESTURE if self._schema is Schema.B else OLD_GESTURE
         for gesture in HEAD:
             self._say(encode({field: encode({1: gesture, 2: True})}))
@@ -222,6 +260,11 @@ class MentraNexCodec:
             case SetHeadUpAngle(degrees):
                 body = encode({1: degrees})
                 self._order(number, now, encode({ToGlasses.HEAD_UP_ANGLE: body}))
+                self._angle = number
+            case SetDisplayPosition(height, depth, preview=False):
+                tier = 1 + (depth - 1) * (TIERS - 1) // (MAX_DEPTH - 1)
+                place = encode({ToGlasses.HEIGHT: encode({1: height})})
+                self._order(number, now, place, encode({ToGlasses.DISTANCE: encode({1: tier})}))
             case StartMicrophone() | StopMicrophone():
                 self._switch_microphone(number, message, now)
             case GetMotion() if self._has_motion:
@@ -242,6 +285,9 @@ class MentraNexCodec:
         self._waiting.append((number, now))
 
     def _framed(self, message: bytes) -> list[bytes]:
+        if self._framing is Framing.JSON:
+            said = legacy.write(message, legacy.TO_GLASSES)
+            return [] if said is None else [said]
         self._message_number += 1
         return packets(message, self._framing, self._message_number - 1, self._max_packet)
 
@@ -284,10 +330,17 @@ class MentraNexCodec:
             drawn = text_message(shown, self._schema)
             messages = [*self._clear(), drawn, commit] if shown.strip() else self._clear()
             for message in messages:
-                packets(message, self._framing, 0, self._max_packet)  # it fits, or is refused
+                self._check_size(message)
             self._replace()
             self._order(number, now, *messages)
         self._page = page
+
+    def _check_size(self, message: bytes) -> None:
+        """Raise `CommandRefused` if a message fits no packet."""
+        if self._framing is not Framing.JSON:
+            packets(message, self._framing, 0, self._max_packet)
+        elif any(len(said) > self._max_packet for said in self._framed(message)):
+            raise CommandRefused("too_big", f"JSON for a packet of {self._max_packet} bytes")
 
     def _clear(self) -> list[bytes]:
         """Return what clears the lens at once; schema A has no message for it but a blank text."""
@@ -355,8 +408,8 @@ class MentraNexCodec:
     def handle_timer(self, now: float) -> None:
         """Ask in the other framing, go on without an answer, or give up, whatever is due."""
         if self._probe_at is not None and self._probe_at <= now:
-            whole = self._framing is Framing.WHOLE
-            self._framing = Framing.FRAGMENTS if whole else Framing.WHOLE
+            tried = FRAMINGS.index(self._framing) + 1
+            self._framing = FRAMINGS[tried % len(FRAMINGS)]
             self._say(_BATTERY)
             self._probe_at = now + PROBE_S
         if self._learn_by is not None and self._learn_by <= now:

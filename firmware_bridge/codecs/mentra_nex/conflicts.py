@@ -21,13 +21,19 @@ class Conflict(Struct, frozen=True):
 CONFLICTS: Final = (
     Conflict(
         "schema",
-        "version 2 has no fonts in texts and other numbers for sensors than the older one (A)",
-        {"B": {}, "A": {"schema": Schema.A}},
+        "version 2 has no fonts in texts and other numbers for sensors than the older one (A), of "
+        "which one form has glasses that ping, and no answer to one (A-prime)",
+        {"B": {}, "A": {"schema": Schema.A}, "A-prime": {"schema": Schema.A, "prime": True}},
     ),
     Conflict(
         "framing",
-        "messages to the glasses are whole, or in fragments with number, total and index",
-        {"whole": {}, "fragments": {"framing": Framing.FRAGMENTS}},
+        "messages to the glasses are whole, in fragments with number, total and index, or JSON of "
+        "an older specification, which both ends then speak",
+        {
+            "whole": {},
+            "fragments": {"framing": Framing.FRAGMENTS},
+            "json": {"framing": Framing.JSON, "schema": Schema.A},
+        },
     ),
     Conflict(
         "sound-second-byte",

@@ -61,9 +61,11 @@ _NEX: Final = Model(
             "display.is_color": False,
             "display.color": "green",
             "display.brightness": True,
+            "display.position": True,
             "microphone": True,
             "microphone.codecs": "lc3",
             "microphone.count": 1,
+            "microphone.vad": True,
             "button": True,
             "prompt": False,
             "gestures": "tap,double_tap,button_long,head_up,head_down,nod,shake",
@@ -98,14 +100,19 @@ _NEX: Final = Model(
             "cleared, the text sent, then committed, which is right for both",
         ),
         Quirk(
-            "two-framings",
-            "messages come whole or in fragments, which nothing announces: the first question is "
-            "asked in both ways until it is answered",
+            "three-framings",
+            "messages come whole, in fragments or as JSON, which nothing announces: the first "
+            "question is asked in each way until it is answered",
         ),
         Quirk(
             "two-schemas",
             "the older schema has a font in its texts and other numbers: it is known by its answer "
-            "to a ping, which is a pong in the newer one",
+            "to a ping, which is a pong in the newer one, or by having no answer about its version",
+        ),
+        Quirk(
+            "position-tiers",
+            "the distance of the picture is in centimetres by the schema, one of four tiers by the "
+            "applications: tiers are sent",
         ),
         Quirk(
             "sound-second-byte",

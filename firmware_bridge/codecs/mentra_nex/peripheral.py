@@ -5,12 +5,16 @@ from collections.abc import Callable
 from typing import Final, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from firmware_bridge.codec import NEED_DATA, Incoming, _NeedData
-from firmware_bridge.codecs.mentra_nex import picture
+from firmware_bridge.codecs.mentra_nex import legacy, picture, shapes
+from firmware_bridge.codecs.mentra_nex.device import Device
 from firmware_bridge.codecs.mentra_nex.events import HEAD, PRESSES, SIDES
 from firmware_bridge.codecs.mentra_nex.wire import (
     FRAME,
+    HEIGHT,
+    HOME,
     JSON,
     MAX_CHUNKS,
     MIC_ID,
@@ -18,6 +22,8 @@ from firmware_bridge.codecs.mentra_nex.wire import (
     PROTOBUF,
     SOUND,
     STOCK,
+    WHITELIST,
+    WIDTH,
     Dialect,
     Framing,
     Schema,
@@ -47,8 +53,15 @@ from firmware_bridge.messages import (
     StartMicrophone,
     StopMicrophone,
     TextLine,
+    Tile,
 )
-from firmware_bridge.own_commands import GetMotion, MotionRead
+from firmware_bridge.own_commands import (
+    MAX_DEPTH,
+    GetMotion,
+    MotionRead,
+    Restart,
+    SetDisplayPosition,
+)
 from firmware_bridge.packets import MIN_PACKET, clamp_packet
 from firmware_bridge.protobuf import Message, packed
 
@@ -57,6 +70,29 @@ MAX_WAITING: Final = 512
 """Packets that may wait for a central that does not read."""
 MISSING_S: Final = 1.0
 """Seconds without a chunk after which the missing ones are named (nRF5340)."""
+PING_S: Final = 30.0
+"""Seconds between two pings of the glasses; no source says how many."""
+MAX_QUEUE: Final = 64
+MAX_TEXT: Final = 500
+"""Characters of one text (450 bytes in the firmware)."""
+MAX_TEXTS: Final = 4
+"""Commands of one page that may be texts: more than fit the canvas."""
+MAX_CACHED: Final = 8
+"""Pictures that are kept under a number."""
+_ONLY_B: Final = frozenset(
+    {
+        ToGlasses.VAD_CONFIG,
+        ToGlasses.VAD_STATUS,
+        ToGlasses.CACHE_DASHBOARD,
+        ToGlasses.CLEAR_DASHBOARD,
+        ToGlasses.DASHBOARD_TRIGGER,
+        ToGlasses.VAD_ENABLED,
+        ToGlasses.QUEUE_STATUS,
+        ToGlasses.BATCH,
+        ToGlasses.VERSION,
+    }
+)
+"""Fields that are missing in schema A, or mean something else."""
 _PRESSES: Final = {gesture: event for event, gesture in PRESSES.items()}
 _HEAD: Final = {gesture: number for number, gesture in HEAD.items()}
 _SIDES: Final = {side: number for number, side in SIDES.items()}
@@ -71,10 +107,13 @@ class Facts(Struct):
 
 
 class _Image(Struct):
+    """A picture that is coming. `cache`: the number to keep it under, or None: it is drawn."""
+
     stream: int
     total: int
     pieces: dict[int, bytes]
     due: float
+    cache: int | None = None
 
 
 class MentraNexGlasses:
@@ -100,11 +139,30 @@ class MentraNexGlasses:
         """Numbers of commands that are answered by a message."""
         self._fragments: tuple[int, int, list[bytes]] = (0, 0, [])
         self._image: _Image | None = None
-        self._queued: list[ShowPage] = []
+        self._queued: list[tuple[int, ShowPage]] = []
+        """What is drawn at the next commit, each with how far down it is."""
+        self._cached: dict[int, Tile] = {}
+        self._device = Device()
+        self._position = (4, 5)
+        self._ping_at: float | None = None
         self._takes: Final[dict[int, Callable[[Message, float], None]]] = {
             ToGlasses.BATTERY: lambda _body, _now: self._say_battery(),
             ToGlasses.INFO: lambda _body, _now: self._say_info(),
             ToGlasses.PONG: lambda _body, _now: self._pinged(),
+            ToGlasses.SCROLLING_TEXT: lambda body, _now: self._text(body, scrolling=True),
+            ToGlasses.LINE: lambda body, _now: self._shape(shapes.line(body)),
+            ToGlasses.RECT: lambda body, _now: self._shape(shapes.rect(body)),
+            ToGlasses.CIRCLE: lambda body, _now: self._shape(shapes.circle(body)),
+            ToGlasses.BATCH: lambda body, _now: self._batch(body),
+            ToGlasses.CACHE_IMAGE: self._announced_for_later,
+            ToGlasses.CACHED_IMAGE: lambda body, _now: self._draw_cached(body),
+            ToGlasses.CLEAR_CACHED_IMAGE: lambda body, _now: self._forget(body),
+            ToGlasses.QUEUE_STATUS: lambda _body, _now: self._say_queue(),
+            ToGlasses.AUTO_BRIGHTNESS: lambda body, _now: self._auto(body),
+            ToGlasses.HEIGHT: lambda body, _now: self._move_picture(height=body.integer(1)),
+            ToGlasses.DISTANCE: lambda body, _now: self._move_picture(tier=body.integer(1)),
+            ToGlasses.DASHBOARD_TRIGGER: lambda body, _now: self._show_dashboard(body),
+            ToGlasses.RESTART: lambda _body, _now: self._restart(),
             ToGlasses.VERSION: lambda body, _now: self._say_version(body),
             ToGlasses.HEAD_UP_ANGLE: lambda body, _now: self._angle(body),
             ToGlasses.MICROPHONE: lambda body, _now: self._listen(on=body.integer(1) != 0),
@@ -126,6 +184,8 @@ class MentraNexGlasses:
 
     def receive_packet(self, packet: bytes, now: float) -> None:
         """Process one write. Raises nothing but `RemoteViolation`."""
+        if self._ping_at is None:
+            self._ping_at = now + PING_S
         match packet[:1]:
             case b"":
                 raise RemoteViolation(Violation.TRUNCATED, "an empty packet")
@@ -135,7 +195,11 @@ class MentraNexGlasses:
                     self._message(Message(whole), now)
             case kind if kind[0] == PICTURE:
                 self._chunk(packet, now)
-            case kind if kind[0] != JSON:
+            case kind if kind[0] == JSON:
+                self._message(legacy.read(packet, legacy.TO_GLASSES), now)
+            case kind if kind[0] == HOME:
+                self._clear()
+            case kind if kind[0] != WHITELIST:  # no apps are known here that could be allowed
                 raise RemoteViolation(Violation.UNKNOWN_FRAME, f"a packet of kind {kind.hex()}")
 
     def next_event(self) -> Incoming | Literal[_NeedData.NEED_DATA]:
@@ -149,6 +213,8 @@ class MentraNexGlasses:
 
     def _join(self, body: bytes) -> bytes | None:
         """Return a whole message: the packet itself, or all its fragments."""
+        if self._dialect.framing is Framing.JSON:
+            return None  # such firmware knows nothing else
         if self._dialect.framing is Framing.WHOLE:
             return body
         if len(body) < 3 or not body[2] < body[1]:
@@ -164,15 +230,31 @@ class MentraNexGlasses:
 
     def _message(self, message: Message, now: float) -> None:
         for number in message.numbers():
-            if number in self._takes and not (
-                self._dialect.schema is Schema.A and number in (ToGlasses.CLEAR, ToGlasses.VERSION)
-            ):
+            if self._lacks(number):
+                continue
+            if number in self._takes:
                 self._takes[number](message.message(number), now)
+            elif (take := self._device.takes.get(number)) is not None:
+                self._tell(take(message.message(number)) or {})
+
+    def _lacks(self, number: int) -> bool:
+        """Return whether this schema has no such field, or another message there."""
+        if self._dialect.schema is Schema.B:
+            return False
+        asks = motion_fields(Schema.A)[1] if self._dialect.motion else 0
+        no_clear = number == ToGlasses.CLEAR and not self._dialect.prime
+        return no_clear or (number in _ONLY_B and number != asks)
 
     # -------------------------------------------------------------- answers
 
     def _tell(self, fields: dict[int, bytes]) -> None:
-        self._queue(bytes((PROTOBUF,)) + encode({**fields}))
+        message = encode({**fields})
+        if self._dialect.framing is Framing.JSON:
+            said = legacy.write(message, legacy.TO_PHONE)
+        else:
+            said = bytes((PROTOBUF,)) + message if message else None
+        if said is not None:
+            self._queue(said)
 
     def _say_battery(self) -> None:
         state = encode({1: self.facts.battery, 2: self.facts.charging})
@@ -190,8 +272,8 @@ class MentraNexGlasses:
         self._tell({ToPhone.VERSION: encode({1: body.text(1)[:16], 2: 2})})
 
     def _pinged(self) -> None:
-        """In schema A the phone pings by this field, in B it answers a ping."""
-        if self._dialect.schema is Schema.A:
+        """In schema A the phone pings by this field, else it answers a ping."""
+        if self._dialect.schema is Schema.A and not self._dialect.prime:
             self._tell({ToPhone.PING: b""})
 
     def _angle(self, body: Message) -> None:
@@ -206,46 +288,121 @@ class MentraNexGlasses:
         if level <= 100:
             self._command(SetBrightness(level))
 
+    def _auto(self, body: Message) -> None:
+        if body.integer(1):
+            self._command(SetBrightness(auto=True))
+
+    def _move_picture(self, *, height: int | None = None, tier: int | None = None) -> None:
+        """Both come one after the other; whatever is out of range is ignored."""
+        before = self._position
+        if height is not None and height <= 8:
+            self._position = height, before[1]
+        if tier is not None and 1 <= tier <= MAX_DEPTH:
+            self._position = before[0], tier
+        if self._position != before:
+            self._command(SetDisplayPosition(*self._position))
+
+    def _restart(self) -> None:
+        self._command(Restart())
+
     def _listen(self, *, on: bool) -> None:
         self._command(StartMicrophone(STREAM, AudioFormat.LC3) if on else StopMicrophone(STREAM))
 
     # -------------------------------------------------------------- drawing
 
-    def _text(self, body: Message) -> None:
-        text, size = read_text(body, self._dialect.schema)
+    def _text(self, body: Message, *, scrolling: bool = False) -> None:
+        """Draw a text; one that scrolls stands still here, and its size is elsewhere."""
+        text, size, y = read_text(body, self._dialect.schema, scrolling=scrolling)
         if not 0 < size <= 200:
             raise RemoteViolation(Violation.BAD_MESSAGE, f"text {size} pixels high")
-        rows = text.split("\n")[:MAX_LINES]
+        rows = text[:MAX_TEXT].split("\n")[:MAX_LINES]
         lines = tuple(TextLine(at, row[:200]) for at, row in enumerate(rows) if row.strip())
-        self._draw(ShowPage("nex", lines=lines))
+        self._draw(ShowPage("nex", lines=lines), y)
 
-    def _draw(self, page: ShowPage) -> None:
+    def _shape(self, tile: Tile | None) -> None:
+        if tile is not None:
+            self._draw(ShowPage("nex", tiles=(tile,)))
+
+    def _batch(self, body: Message) -> None:
+        """Draw a list of commands; each is one of six."""
+        for each in body.messages(1, MAX_QUEUE):
+            for number in each.numbers():
+                inner = each.message(number)
+                match number:
+                    case 1 | 6:
+                        self._text(inner, scrolling=number == 6)
+                    case 2:
+                        self._draw_cached(inner)
+                    case 3:
+                        self._shape(shapes.line(inner))
+                    case 4:
+                        self._shape(shapes.rect(inner))
+                    case 5:
+                        self._shape(shapes.circle(inner))
+
+    def _draw_cached(self, body: Message) -> None:
+        tile = self._cached.get(body.integer(1))
+        x, y = body.integer(2), body.integer(3)
+        if tile is not None and x < WIDTH and y < HEIGHT:
+            self._draw(ShowPage("nex", tiles=(replace(tile, x=x, y=y),)), y)
+
+    def _forget(self, body: Message) -> None:
+        self._cached.pop(body.integer(1), None)
+
+    def _show_dashboard(self, body: Message) -> None:
+        """A dashboard that waits for nothing is shown at once; others wait for the wearer."""
+        number, manual = body.integer(1), 3
+        batch = self._device.dashboards.get(number)
+        if batch is not None and body.integer(2) == manual:
+            self._batch(batch)
+            self._commit(clear=True)
+            self._tell({ToPhone.DASHBOARD: encode({1: number, 2: 2})})
+
+    def _draw(self, page: ShowPage, y: int = 0) -> None:
         if not self._dialect.queued:
             self._command(page)
-        elif len(self._queued) < MAX_LINES:
-            self._queued.append(page)
+        elif len(self._queued) < MAX_QUEUE:
+            self._queued.append((y, page))
 
     def _commit(self, *, clear: bool) -> None:
-        """Draw what waits; a lens shows the last of it here, as what we send never overlaps."""
+        """Draw what waits on one page: texts below each other, shapes and pictures beside them."""
         queued, self._queued = self._queued, []
-        if queued:
-            self._command(queued[-1])
-        elif clear:
+        if clear and not queued:
             self._command(ClearPage())
+        if not queued:
+            return
+        lines: list[TextLine] = []
+        texts = sorted((each for each in queued if each[1].lines), key=lambda each: each[0])
+        for _, page in texts[:MAX_TEXTS]:
+            below = 1 + max((line.row for line in lines), default=-1)
+            moved = [(each, each.row + below) for each in page.lines]
+            lines += [replace(each, row=row) for each, row in moved if row < MAX_LINES]
+        tiles = tuple(tile for _, page in queued for tile in page.tiles)
+        self._command(ShowPage("nex", lines=tuple(lines), tiles=tiles))
+
+    def _say_queue(self) -> None:
+        state = {1: len(self._queued), 3: MAX_QUEUE, 4: True}
+        self._tell({ToPhone.QUEUE: encode(state)})
 
     def _clear(self) -> None:
         self._queued = []
         self._command(ClearPage())
 
-    def _announced(self, body: Message, now: float) -> None:
-        name, total = body.text(1), body.integer(7)
+    def _announced_for_later(self, body: Message, now: float) -> None:
+        """A picture to be kept: CacheImage, in schema A PreloadImage."""
+        self._announced(body, now, total_at=6, cache=body.integer(2))
+
+    def _announced(
+        self, body: Message, now: float, *, total_at: int = 7, cache: int | None = None
+    ) -> None:
+        name, total = body.text(1), body.integer(total_at)
         try:
             stream = int(name, 16)
         except ValueError:
             stream = -1
         if len(name) != 4 or stream < 0 or not 0 < total <= MAX_CHUNKS:
             raise RemoteViolation(Violation.BAD_MESSAGE, f"picture {name[:10]!r} of {total} chunks")
-        self._image = _Image(stream, total, {}, now + MISSING_S)
+        self._image = _Image(stream, total, {}, now + MISSING_S, cache)
 
     def _chunk(self, packet: bytes, now: float) -> None:
         image = self._image
@@ -257,9 +414,12 @@ class MentraNexGlasses:
         if len(image.pieces) == image.total:
             self._image = None
             file = b"".join(image.pieces[at] for at in range(image.total))
-            page = ShowPage("nex", tiles=(picture.read(file),))
+            tile = picture.read(file)
             self._tell({ToPhone.IMAGE_DONE: encode({1: f"{image.stream:04X}"})})
-            self._draw(page)
+            if image.cache is None:
+                self._draw(ShowPage("nex", tiles=(tile,)))
+            elif image.cache in self._cached or len(self._cached) < MAX_CACHED:
+                self._cached[image.cache] = tile
 
     # -------------------------------------------------------------- out
 
@@ -279,7 +439,7 @@ class MentraNexGlasses:
                 self._say_battery()
             case MotionRead():
                 vectors = (message.acceleration, message.rotation, message.magnetism)
-                parts = (encode(dict(enumerate(each, 1))) for each in vectors)
+                parts = (encode(dict(enumerate(each or (), 1))) for each in vectors)
                 self._tell({ToPhone.MOTION: encode(dict(enumerate(parts, 1)))})
             case MicrophoneChunk(index=at, frames=frames) if {*map(len, frames)} == {FRAME}:
                 second = at % 256 if self._dialect.numbered else MIC_ID
@@ -314,11 +474,18 @@ class MentraNexGlasses:
         return sum(map(len, self._out))
 
     def next_timer(self) -> float | None:
-        """The time when missing chunks are named."""
-        return None if self._image is None else self._image.due
+        """The time when missing chunks are named, or the glasses ping."""
+        due = [self._ping_at, None if self._image is None else self._image.due]
+        return min((moment for moment in due if moment is not None), default=None)
 
     def handle_timer(self, now: float) -> None:
-        """Name the chunks of a picture that did not come."""
+        """Ping; name the chunks of a picture that did not come."""
+        if self._ping_at is not None and self._ping_at <= now:
+            self._ping_at = now + PING_S
+            if self._dialect.schema is Schema.B:
+                self._tell({ToPhone.PING: encode({1: "p1"})})
+            elif self._dialect.prime:
+                self._tell({ToPhone.PING: b""})
         image = self._image
         if image is not None and image.due <= now:
             image.due = now + MISSING_S * 5

@@ -4,8 +4,9 @@ Sources: M26 MentraOS of March 2026 (`MentraNex.kt`, `NexSGCUtils.kt`, `mcu_clie
 its `firmware_spec_protobuf.md`, N later MentraOS (PR #3069).
 
 One characteristic value is one packet; its first byte says what it is. Protobuf messages come after
-02, from later phones in fragments (`02 number total index`). Of the schemas, B (version 2) has
-field numbers of its own for sensors, and its texts no font; A is the older reference firmware's.
+02, from later phones in fragments (`02 number total index`); 01 is JSON of an older specification
+(`legacy.py`). Of the schemas, B (version 2) has field numbers of its own for sensors, and its texts
+no font; A is the older reference firmware's. A' is A with glasses that ping: the same for us.
 """
 
 from enum import IntEnum, StrEnum
@@ -19,6 +20,9 @@ from firmware_bridge.protobuf import Message
 
 JSON: Final = 0x01
 PROTOBUF: Final = 0x02
+WHITELIST: Final = 0x04
+HOME: Final = 0x18
+"""What phones also send, inherited from the Even G1."""
 SOUND: Final = 0xA0
 PICTURE: Final = 0xB0
 FRAME: Final = 40
@@ -44,19 +48,40 @@ class ToGlasses(IntEnum):
     DISCONNECT = 10
     BATTERY = 11
     INFO = 12
+    HEAD_POSITION = 14
     HEAD_UP_ANGLE = 15
     PONG = 16
     MICROPHONE = 20
+    VAD_ENABLED = 23
+    VAD_CONFIG = 24
+    VAD_STATUS = 25
     TEXT = 30
     IMAGE = 31
+    CACHE_IMAGE = 32
+    CACHED_IMAGE = 33
+    CLEAR_CACHED_IMAGE = 34
+    SCROLLING_TEXT = 35
     POWER = 36
     BRIGHTNESS = 37
     AUTO_BRIGHTNESS = 38
+    LINE = 40
+    RECT = 41
+    CIRCLE = 42
     COMMIT = 43
+    DISTANCE = 44
+    HEIGHT = 45
     CLEAR = 46
+    CACHE_DASHBOARD = 47
+    CLEAR_DASHBOARD = 48
+    DASHBOARD_TRIGGER = 49
+    QUEUE_STATUS = 51
+    BATCH = 52
     MOTION_ON = 55
     MOTION = 56
+    MOTION_STREAM = 57
     GESTURE = 58
+    RESTART = 60
+    FACTORY_RESET = 61
     VERSION = 70
 
 
@@ -73,13 +98,31 @@ class ToPhone(IntEnum):
     BATTERY = 10
     CHARGING = 11
     INFO = 12
+    HEAD_POSITION = 13
     HEAD_UP_ANGLE = 14
     PING = 15
+    VAD = 20
+    VAD_ENABLED = 21
+    VAD_CONFIGURED = 22
+    VAD_STATUS = 23
     IMAGE_DONE = 30
+    QUEUE = 31
     MOTION = 40
     BUTTON = 41
     GESTURE = 42
+    DASHBOARD = 43
     VERSION = 70
+
+
+ONLY_B: Final = (
+    ToPhone.VAD_ENABLED,
+    ToPhone.VAD_CONFIGURED,
+    ToPhone.VAD_STATUS,
+    ToPhone.QUEUE,
+    ToPhone.DASHBOARD,
+    ToPhone.VERSION,
+)
+"""Fields of GlassesToPhone that no other schema has."""
 
 
 class Schema(StrEnum):
@@ -90,16 +133,18 @@ class Schema(StrEnum):
 
 
 class Framing(StrEnum):
-    """How messages to the glasses are sent: whole, or in fragments with a head."""
+    """How messages to the glasses are sent: whole, in fragments with a head, or as JSON."""
 
     WHOLE = "whole"
     FRAGMENTS = "fragments"
+    JSON = "json"
 
 
 class Dialect(Struct, frozen=True):
     """What one firmware says and understands."""
 
     schema: Schema = Schema.B
+    prime: bool = False
     framing: Framing = Framing.WHOLE
     numbered: bool = True
     checked: bool = False
@@ -144,9 +189,11 @@ def motion_fields(schema: Schema) -> tuple[int, int]:
     return (OLD_MOTION_ON, OLD_MOTION) if old else (ToGlasses.MOTION_ON, ToGlasses.MOTION)
 
 
-def read_text(body: Message, schema: Schema) -> tuple[str, int]:
-    """Return text and size of DisplayText."""
-    return body.text(1), body.integer(5 if schema is Schema.B else 6)
+def read_text(body: Message, schema: Schema, *, scrolling: bool) -> tuple[str, int, int]:
+    """Return text, size and y of DisplayText, or of DisplayScrollingText."""
+    shift = 0 if schema is Schema.B else 1
+    size_at = 10 if scrolling else 5
+    return body.text(1), body.integer(size_at + shift), body.integer(4 + shift)
 
 
 def crc16(data: bytes) -> bytes:

@@ -11,7 +11,12 @@ from PIL import Image
 
 from firmware_bridge import lc3
 from firmware_bridge.codecs.mentra_live.conflicts import Dialect
-from firmware_bridge.codecs.mentra_live.peripheral import STREAM, Facts, MentraLiveGlasses
+from firmware_bridge.codecs.mentra_live.peripheral import (
+    LOW_BATTERY,
+    STREAM,
+    Facts,
+    MentraLiveGlasses,
+)
 from firmware_bridge.codecs.mentra_live.sound import FRAME, FRAME_S
 from firmware_bridge.codecs.mentra_live.wire import MTU, SPEAKER
 from firmware_bridge.messages import (
@@ -37,15 +42,26 @@ from firmware_bridge.messages import (
 from firmware_bridge.models import Model
 from firmware_bridge.own_commands import (
     BlinkLight,
+    EndStream,
     ForgetWifi,
     GalleryChanged,
     GetGallery,
+    GetMotion,
+    GetVideo,
     GetWifi,
+    HotspotChanged,
     JoinWifi,
     KeepPictures,
     LeaveWifi,
+    MotionRead,
+    RecordVideo,
+    Restart,
     ScanWifi,
+    SetHotspot,
+    StreamChanged,
+    StreamVideo,
     SwitchLightOff,
+    VideoChanged,
     WifiChanged,
     WifiFound,
     WifiNetwork,
@@ -65,6 +81,10 @@ NETWORKS: Final = {"Workshop": ("correct horse", -48), "Café": ("", -71)}
 JOIN_S: Final = 3.0
 """Seconds until the glasses say how joining a network ended (DOC)."""
 ADDRESS: Final = "192.168.4.20"
+HOTSPOT: Final = HotspotChanged(True, "MentraLive_0001", "stay close", "192.168.43.1")
+"""The network of their own."""
+STILL: Final = MotionRead((0.0, 0.0, 9.8125), (0.0, 0.0, 0.0))
+"""What the motion sensor reads: they lie on a table."""
 PHOTO_S: Final = 3.0
 """Seconds to take and code a photo; 12 s were logged for a good one in AVIF."""
 _SILENT: Final = (Transcript, CapabilitiesChanged, WornChanged, HidingChanged)
@@ -140,9 +160,22 @@ class LiveSession(PeripheralSession):
                 if ssid == self._facts.ssid:
                     self._leave()
             case GetGallery():
-                self.tell(GalleryChanged(self._facts.photos, self._facts.videos, 4096))
+                self.tell(self._gallery())
             case KeepPictures(on):
                 self._glasses.tell({"event": "setting", "keep_pictures": on})
+            case RecordVideo() | GetVideo():
+                self.tell(self._video(command))
+            case StreamVideo() | EndStream():
+                self.tell(self._stream(command))
+            case SetHotspot(on):
+                self._facts.hotspot = on
+                self.tell(HOTSPOT if on else HotspotChanged(False))
+                self._glasses.tell({"event": "hotspot", "on": on})
+            case GetMotion():
+                self.tell(STILL)
+            case Restart():
+                self._glasses.tell({"event": "restart"})
+                self._link.hang_up()
             case BlinkLight(color, times=times, level=level):
                 light = {"color": color.value, "times": times, "level": level}
                 self._glasses.tell({"event": "light", **light})
@@ -172,6 +205,45 @@ class LiveSession(PeripheralSession):
     def _report_wifi(self) -> None:
         self.tell(self._wifi())
         self._glasses.tell({"event": "wifi", "ssid": self._facts.ssid})
+
+    # -------------------------------------------------------------- video
+
+    def _gallery(self) -> GalleryChanged:
+        """Count nothing while the camera is busy, as they do."""
+        facts = self._facts
+        busy = "video" if facts.video_at is not None else "stream" if facts.stream else ""
+        return (
+            GalleryChanged(0, 0, 0, busy)
+            if busy
+            else GalleryChanged(facts.photos, facts.videos, 4096)
+        )
+
+    def _video(self, command: RecordVideo | GetVideo) -> VideoChanged:
+        facts, now = self._facts, asyncio.get_running_loop().time()
+        since = None if facts.video_at is None else now - facts.video_at
+        if isinstance(command, GetVideo):
+            return VideoChanged(since is not None, since or 0.0)
+        if command.on and since is None:
+            if facts.battery < LOW_BATTERY:
+                return VideoChanged(False, problem="battery_low")
+            facts.video_at = now
+        elif not command.on and since is not None:
+            facts.video_at, facts.videos = None, facts.videos + 1
+        self._glasses.tell({"event": "video", "recording": command.on})
+        return VideoChanged(command.on)
+
+    def _stream(self, command: StreamVideo | EndStream) -> StreamChanged:
+        facts = self._facts
+        if isinstance(command, StreamVideo):
+            if not facts.ssid:
+                return StreamChanged(False, "error", "no Wi-Fi connection")
+            facts.stream = command.url
+        elif not facts.stream:
+            return StreamChanged(False, "error", "not_streaming")
+        else:
+            facts.stream = ""
+        self._glasses.tell({"event": "stream", "to": facts.stream})
+        return StreamChanged(bool(facts.stream), "streaming" if facts.stream else "stopped")
 
     # -------------------------------------------------------------- camera
 

@@ -25,7 +25,7 @@ from firmware_bridge.messages import (
     WornChanged,
 )
 from firmware_bridge.models import Model
-from firmware_bridge.own_commands import GetMotion, MotionRead
+from firmware_bridge.own_commands import GetMotion, MotionRead, Restart, SetDisplayPosition
 from firmware_bridge.sides import Side
 from firmware_bridge.sim.gatt import GattIdentity, by_name
 from firmware_bridge.sim.glasses import MockGlasses
@@ -87,8 +87,16 @@ class NexSession(PeripheralSession):
 
     def _other(self, command: Command | Event | Reply) -> Reply:
         match command:
+            case SetBrightness(level=None):
+                return self._set(auto_brightness=True)
             case SetBrightness(level):
                 return self._set(brightness=level)
+            case SetDisplayPosition(height, depth):
+                return self._set(height=height, depth=depth)
+            case Restart():
+                self._glasses.tell({"event": "restart"})
+                self._link.hang_up()
+                return Done()
             case SetHeadUpAngle(degrees):
                 return self._set(head_up_angle=degrees)
             case GetMotion():

@@ -28,6 +28,7 @@ from firmware_bridge.messages import (
     TakePhoto,
     WornChanged,
 )
+from firmware_bridge.own_commands import HotspotChanged, WifiChanged
 from firmware_bridge.packets import ChannelPacket, channel_of
 from tests.codecs.mentra_live.live_pair import Pair
 from tests.system import needs
@@ -56,7 +57,7 @@ def test_the_chip_is_asked_then_the_application_greeted():
     order = ["cs_hrt", "phone_ready", "request_version", "set_ble_mtu", "cs_batv"]
     assert pair.types() == order
     assert {"type": "set_ble_mtu", "mtu": 256} in pair.messages()
-    assert pair.events() == [BatteryChanged(87)]
+    assert pair.events() == [BatteryChanged(87), WifiChanged(False), HotspotChanged(False)]
 
 
 def test_the_phone_announces_no_more_than_it_negotiated():
@@ -366,6 +367,27 @@ def test_a_base_model_has_neither_microphone_nor_speaker():
     for command in (MIC, StartAudio(1, AudioFormat.PCM16)):
         with pytest.raises(CommandRefused, match="no sound over Bluetooth LE"):
             pair.central.send(command, pair.now)
+
+
+def test_ten_frames_that_the_chip_cut_are_one_packet(pair):
+    frames = tuple(bytes([at]) * 40 for at in range(10))
+    whole = b"\xf1\x00" + b"".join(frames)
+    pair.ask(MIC)
+    for piece in (whole[:253], whole[253:]):
+        pair.raw(piece, "microphone")
+    pair.raw(b"\xf1\x01" + b"".join(frames[:2]), "microphone")
+    chunks = [(each.index, each.frames) for each in pair.events(MicrophoneChunk)]
+    assert chunks == [(0, frames), (1, frames[:2])]
+    assert pair.refused == []
+
+
+def test_of_a_cut_packet_whose_rest_is_lost_the_whole_frames_remain(pair):
+    frames = tuple(bytes([at]) * 40 for at in range(10))
+    pair.ask(MIC)
+    pair.raw((b"\xf1\x00" + b"".join(frames))[:253], "microphone")
+    pair.raw(b"\xf1\x01" + b"".join(frames[:3]), "microphone")
+    chunks = [(each.index, each.frames) for each in pair.events(MicrophoneChunk)]
+    assert chunks == [(0, frames[:6]), (1, frames[:3])]
 
 
 @pytest.mark.parametrize("packet", [b"", b"\xf1", b"\xf1\x00", b"\xf2\x00" + bytes(40), SOUND[:-1]])

@@ -8,9 +8,13 @@ from firmware_bridge.catalog import find, recognise
 from firmware_bridge.codecs.mentra_live import layers, wire
 from firmware_bridge.codecs.mentra_live.files import IncomingFile, packets_of
 from firmware_bridge.codecs.mentra_live.layers import ChipCommand
+from firmware_bridge.codecs.mentra_live.peripheral import MentraLiveGlasses
 from firmware_bridge.codecs.mentra_live.sound import frames_of, packet_of
 from firmware_bridge.codecs.mentra_live.wire import FilePacket, FrameReader, Kind, json_frame
+from firmware_bridge.messages import StartMicrophone
 from firmware_bridge.models import Advertisement
+from firmware_bridge.own_commands import GalleryChanged, StreamChanged
+from firmware_bridge.packets import ChannelPacket
 from tests.codecs.mentra_live.live_pair import Pair
 
 CS_BATV = bytes.fromhex(
@@ -40,12 +44,56 @@ def test_glasses_read_the_published_frame():
     assert FrameReader("big").add(CS_BATV, 0.0) == [], "lengths to the glasses are little-endian"
 
 
+@pytest.mark.parametrize("order", ["little", "big"])
+@pytest.mark.parametrize("channel", ["", wire.TO_FILES])
+def test_glasses_answer_a_frame_of_either_order_on_both_channels(order, channel):
+    glasses = MentraLiveGlasses(max_packet=253)
+    frame = json_frame(layers.chip("cs_batv", version=True), order)
+    glasses.receive_packet(ChannelPacket(frame, channel) if channel else frame, 0.0)
+    assert len(glasses.packets_to_send(0.0)) == 1
+
+
+@pytest.mark.parametrize("words", ["pa$$word", "$$$$$", "##", "a##b$$c", "#$#$"])
+def test_what_the_glasses_take_for_the_end_of_a_frame_is_in_no_frame(words):
+    """J25: they look for `##` and `$$`, not at the length."""
+    (payload,) = layers.parts({"type": "x", "words": words}, 1)
+    assert b"$$" not in payload
+    assert b"##" not in payload
+    assert layers.read(payload) == {"type": "x", "words": words}
+
+
+def test_a_part_as_later_builds_cut_it_is_read():
+    """NEW: {t:"ck", id, c, n, d, mId}, above 200 bytes."""
+    pair = Pair()
+    whole = json.dumps({"t": "gallery_status", "photos": 4, "videos": 2})
+    for at, piece in enumerate((whole[:20], whole[20:])):
+        pair.tell({"t": "ck", "id": "7", "c": at, "n": 2, "d": piece})
+    assert pair.events() == [GalleryChanged(4, 2)]
+    assert pair.refused == []
+
+
+def test_short_keys_are_read_in_plain_frames_too():
+    pair = Pair()
+    pair.tell({"t": "stream_status", "k": "lifecycle", "s": "streaming"})
+    assert pair.events() == [StreamChanged(True, "streaming")]
+
+
+@pytest.mark.parametrize("body", [True, {"enable": True}, '{"enable":true}'])
+def test_the_microphone_is_switched_by_each_published_form(body):
+    pair = Pair()
+    payload = layers.chip("enable_custom_audio_tx", body)
+    pair.glasses.receive_packet(json_frame(payload, "little"), 0.0)
+    assert isinstance(pair.glasses.next_event().message, StartMicrophone)
+
+
 def test_commands_for_the_chip_have_the_published_forms():
     pair = Pair()
     pair.greet()
     assert json.loads(pair.said[0][5:-2]) == {"C": "cs_hrt", "B": ""}
     first = next(packet for packet in pair.said if b"phone_ready" in packet)
-    assert json.loads(first[5:-2]) == {"C": '{"type":"phone_ready"}', "W": 1}
+    outer = json.loads(first[5:-2])
+    assert json.loads(outer.pop("C")) == {"type": "phone_ready", "timestamp": 1_000_000}
+    assert outer == {"W": 1}
 
 
 def test_messages_of_both_layers_are_read():
@@ -143,4 +191,4 @@ def test_other_names_are_not(name):
 
 def test_the_channels_of_the_model_are_those_of_the_codec():
     names = [channel.name for channel in find("mentra_live").gatt.channels]
-    assert names == [wire.FILES, wire.MICROPHONE, wire.SPEAKER]
+    assert names == [wire.FILES, wire.TO_FILES, wire.MICROPHONE, wire.SPEAKER]

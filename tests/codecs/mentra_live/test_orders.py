@@ -18,7 +18,9 @@ from firmware_bridge.codecs.mentra_live.fragments import (
     fragments_of,
     shorten,
 )
-from firmware_bridge.codecs.mentra_live.orders import ANSWER_S, MAX_NETWORKS
+from firmware_bridge.codecs.mentra_live.orders import ANSWER_S
+from firmware_bridge.codecs.mentra_live.peripheral import MentraLiveGlasses
+from firmware_bridge.codecs.mentra_live.reports import MAX_NETWORKS
 from firmware_bridge.errors import RemoteViolation
 from firmware_bridge.messages import Done, Failed, Gesture, Gestured, GlassesInfo
 from firmware_bridge.own_commands import (
@@ -264,6 +266,16 @@ def test_the_offer_of_such_frames_is_as_it_was_seen_and_is_let_go():
     assert pair.events() == []
     assert pair.said == []
     assert not pair.refused
+
+
+def test_glasses_of_later_builds_accept_the_offer_and_messages_in_fragments():
+    for frames, answered in (("v2", [OFFER.pack()]), ("json", [])):
+        glasses = MentraLiveGlasses(max_packet=253, dialect=Dialect(frames=frames))
+        glasses.receive_packet(OFFER.pack(), 0.0)
+        assert glasses.packets_to_send(0.0) == answered
+        for part in fragments_of(json.dumps({"t": "ping", "pad": "x" * 600}).encode(), 2):
+            glasses.receive_packet(part.pack(), 0.0)
+        assert len(glasses.packets_to_send(0.0)) == len(answered)
 
 
 @pytest.mark.parametrize("size", [20, 100, 253])

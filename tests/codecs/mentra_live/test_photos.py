@@ -64,6 +64,18 @@ def test_a_photo_is_ordered_over_bluetooth_and_arrives_whole(pair):
     assert [c.size for c in pair.done if isinstance(c, TakePhoto)] == [PhotoSize.SMALL]
 
 
+@pytest.mark.parametrize(
+    ("word", "size"),
+    [("low", "small"), ("small", "small"), ("medium", "medium"), ("high", "large"), ("", "medium")]
+    + [(word, "large") for word in ("large", "full", "max")],
+)
+def test_a_size_has_the_words_of_both_ages(pair, word, size):
+    order = {"type": "take_photo", "requestId": "r", "bleImgId": "I1", "transferMethod": "auto"}
+    pair.central._outbox.put({**order, "size": word}, pair.now)
+    pair.run()
+    assert pair.done == [TakePhoto(1, PhotoSize(size))]
+
+
 def test_photos_follow_each_other_one_at_a_time(pair):
     picture, pair.picture = pair.picture, None
     pair.ask(TakePhoto(1))
@@ -75,6 +87,37 @@ def test_photos_follow_each_other_one_at_a_time(pair):
     pair.ask(TakePhoto(2))
     pair.run(for_s=3.0)
     assert pair.events(*ANY) == [PhotoTaken(1, JPEG), PhotoTaken(2, JPEG)]
+
+
+def acknowledged(pair: Pair) -> list[int]:
+    return [m["B"]["index"] for m in pair.messages() if m.get("C") == "cs_flts"]
+
+
+def test_a_phone_that_is_asked_says_which_packet_it_expects_next():
+    """NEW: flag bit 0, every eight packets; 5124 bytes are 24 packets of 221."""
+    pair = ready(dialect=Dialect(batched=True))
+    pair.ask(TakePhoto(1))
+    begun = pair.now
+    assert photos(pair) == [PhotoTaken(1, JPEG)]
+    assert acknowledged(pair) == [8, 16, 24]
+    assert pair.now - begun < 4.0, "no batch waited until it was late"
+
+
+def test_a_phone_that_is_not_asked_says_nothing_of_packets(pair):
+    pair.ask(TakePhoto(1))
+    photos(pair)
+    assert acknowledged(pair) == []
+
+
+def test_a_batch_whose_packet_was_lost_expects_that_one():
+    pair = ready(dialect=Dialect(batched=True))
+    number = iter(range(10_000))
+    pair.air = lambda way, packet: (
+        [] if channel_of(packet) == "files" and next(number) == 4 else [packet]
+    )
+    pair.ask(TakePhoto(1))
+    assert photos(pair) == [PhotoTaken(1, JPEG)]
+    assert acknowledged(pair)[0] == 4
 
 
 @pytest.mark.parametrize("picture", [JPEG, b"\0\0\0\x20ftypavif" + bytes(3000)])

@@ -1,11 +1,13 @@
 """Story: what a Mentra Live has of its own: photos over a bad link, and its Wi-Fi."""
 
+import base64
 import logging
 from io import BytesIO
 
 import pytest
 from PIL import Image
 
+from edge.mcp.server.results import result
 from firmware_bridge.messages import Gesture, PhotoSize, PhotoTaken, TakePhoto
 from tests.scenarios.world import until, world
 from tools_cache.api.tool import CallOrigin
@@ -31,6 +33,24 @@ async def test_photos_come_whole_over_a_bad_link(tmp_path):
         place.mark()
         place.wearer_does(Gesture.BUTTON)
         await place.heard("glasses.event")
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_a_photo_that_comes_as_avif_is_seen_by_the_agent_as_jpeg(tmp_path):
+    async with world(tmp_path, MODEL, glasses={"model": "mentra_live"}) as place:
+        await place.switch_glasses_on(mtu=512, speed=20.0, quirks=["picture=avif"])
+        await place.start_daemon()
+        await place.ready()
+        place.start_call("glasses:take_photo", {"size": "small"}, origin=CallOrigin.MCP)
+        await place.answer_question(Gesture.BUTTON)
+        response = await place.answer()
+        assert response.ok, response.error
+        _, picture = result(response.to_json())["content"][:2]
+        assert (picture["type"], picture["mimeType"]) == ("image", "image/jpeg")
+        with Image.open(BytesIO(base64.b64decode(picture["data"]))) as photo:
+            assert (photo.format, photo.size) == ("JPEG", (320, 240))
+            red, green, blue = photo.convert("RGB").getpixel((60, 120))
+        assert min(red, green) > 180 > 80 > blue, "the second bar is yellow"
 
 
 def files_with(folder, words):

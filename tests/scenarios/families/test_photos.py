@@ -4,12 +4,13 @@ import base64
 from contextlib import asynccontextmanager
 from io import BytesIO
 
+import httpx
 import pytest
 from PIL import Image
 
 from edge.mcp.server.results import result
 from firmware_bridge.messages import Gesture
-from tests.scenarios.world import world
+from tests.scenarios.world import whole_world, world
 from tools_cache.api.tool import CallOrigin, ErrorCode
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -42,6 +43,32 @@ async def test_a_photo_is_taken_after_a_yes_and_seen_by_the_agent(tmp_path):
         with Image.open(BytesIO(base64.b64decode(picture["data"]))) as photo:
             assert (photo.format, photo.size) == ("JPEG", (320, 240))
         assert place.mock.glasses.camera.photos == 1
+
+
+async def test_a_photo_for_the_cloud_is_uploaded_and_its_result_links_to_it(tmp_path, cloud):
+    async with (
+        whole_world(tmp_path, "mock:full", cloud=cloud) as place,
+        place.onlooker() as cloud_side,
+    ):
+        await cloud_side.hears_on("capabilities", model="mock:full")
+        invocation = await cloud_side.invokes(PHOTO, {"size": "small"})
+        await place.answer_question()
+        response = await cloud_side.answer_to(invocation)
+        assert response["ok"], response
+        said, link = response["meta"]["content"]
+        assert (said["type"], link["type"], link["mimeType"]) == (
+            "text",
+            "resource_link",
+            "image/jpeg",
+        )
+        assert link["uri"].startswith(cloud["http"])
+        async with httpx.AsyncClient(trust_env=False) as client:
+            found = await client.get(link["uri"], headers={"X-User-Id": "local"})
+            other = await client.get(link["uri"], headers={"X-User-Id": "eve"})
+        assert len(found.content) == link["size"] == response["data"]["bytes"]
+        with Image.open(BytesIO(found.content)) as photo:
+            assert (photo.format, photo.size) == ("JPEG", (320, 240))
+        assert other.status_code == 401
 
 
 async def test_no_photo_is_taken_after_a_no(tmp_path):

@@ -136,7 +136,7 @@ async def test_a_file_of_a_newer_cloud_is_said_in_words(tmp_path):
     )
     await newer.close()
     with pytest.raises(
-        OSError, match=r"devcloud\.db: the database is of schema 5, this program knows 4"
+        OSError, match=r"devcloud\.db: the database is of schema 6, this program knows 5"
     ):
         async with a_worker(
             [], state_dir=tmp_path, tenant="default", pool="tools", limits=WorkerLimits()

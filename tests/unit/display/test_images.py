@@ -9,10 +9,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from PIL import Image
+from PIL import Image, features
 
+from edge.display import image_worker
 from edge.display.bitmap import read_packed
-from edge.display.images import LensImages
+from edge.display.images import CODE, LensImages
 from edge.ports import GlassesStatus
 from tests.unit.display.test_bitmap import png
 from tests.unit.display.test_sign_in import glasses
@@ -282,3 +283,84 @@ async def test_noise_is_made_to_fit_one_result(open_images):
         {"display.bpp": 4, "display.width": 640, "display.height": 480}
     ).fitted(encoded(noise, "JPEG", quality=30))
     assert len(made) < 180_000
+
+
+# ------------------------------------------------------------------ photos as AVIF
+
+
+def avif(picture, **how):
+    out = io.BytesIO()
+    picture.save(out, "AVIF", **how)
+    return out.getvalue()
+
+
+async def test_a_photo_as_avif_becomes_a_jpeg_of_the_same_size(open_images):
+    bars = Image.new("RGB", (320, 240), "red")
+    bars.paste("blue", (160, 0, 320, 240))
+    made = Image.open(io.BytesIO(await open_images().jpeg(avif(bars))))
+    assert (made.format, made.size, made.mode) == ("JPEG", (320, 240), "RGB")
+    assert made.getpixel((40, 120))[0] > 200
+    assert made.getpixel((280, 120))[2] > 200
+
+
+async def test_a_photo_as_avif_is_upright_and_has_no_more_than_its_picture(open_images):
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    exif[0x010F] = "a maker"
+    made = await open_images().jpeg(avif(Image.new("RGB", (60, 40)), exif=exif))
+    assert Image.open(io.BytesIO(made)).size == (40, 60)
+    assert b"a maker" not in made
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda photo: photo[: len(photo) // 2], "damaged|no AVIF"),
+        (lambda photo: photo[:40], "damaged|no AVIF"),
+        (lambda photo: photo[:4] + b"ftypavif" + bytes(200), "damaged|no AVIF"),
+        (lambda _photo: b"", "no AVIF"),
+        (lambda _photo: base64.b64decode(encoded(Image.new("L", (9, 7)), "JPEG")), "no AVIF"),
+    ],
+    ids=["half", "its beginning", "zeros", "nothing", "a JPEG"],
+)
+async def test_a_damaged_avif_is_an_error_that_says_so(open_images, damage, words):
+    photo = avif(Image.effect_noise((64, 64), 90).convert("RGB"))
+    with pytest.raises(ToolFailure, match=words) as refused:
+        await open_images().jpeg(damage(photo))
+    assert refused.value.error.code is ErrorCode.NOT_ACCEPTED
+    assert "as AVIF, which agents cannot see" in refused.value.error.message
+
+
+async def test_an_avif_of_too_many_pixels_is_refused_before_it_is_decoded(open_images):
+    with pytest.raises(ToolFailure, match=r"has 6000 × 4100 pixels; at most 24000000"):
+        await open_images().jpeg(avif(Image.new("RGB", (6000, 4100)), speed=10))
+
+
+async def test_a_jpeg_of_too_many_bytes_is_made_smaller(monkeypatch):
+    monkeypatch.setattr(image_worker, "MAX_JPEG", 20_000)
+    made = image_worker.jpeg(avif(Image.effect_noise((640, 480), 120).convert("RGB")))
+    assert len(made) <= 20_000
+    assert Image.open(io.BytesIO(made)).width < 640
+
+
+async def test_without_the_library_an_avif_is_refused_with_what_to_install(open_images):
+    without = "import sys; sys.modules['PIL'] = None; " + CODE
+    with pytest.raises(ToolFailure, match="PIL is not installed") as refused:
+        await open_images(code=without).jpeg(b"\0\0\0\x1cftypavif")
+    assert "glassd[images]" in refused.value.error.suggestion
+
+
+async def test_an_old_library_that_reads_no_avif_says_so(monkeypatch):
+    monkeypatch.setattr(features, "check", lambda _feature: False)
+    with pytest.raises(image_worker.Unfit, match=r"that of 11\.3"):
+        image_worker.jpeg(b"")
+
+
+@pytest.mark.parametrize(
+    "program",
+    ["import os; os._exit(3)", "print('babble')", "import time; time.sleep(600)"],
+    ids=["dies", "babbles", "hangs"],
+)
+async def test_a_child_that_fails_over_an_avif_costs_one_photo(open_images, program):
+    with pytest.raises(ToolFailure, match=r"it cannot be read|longer than 1 s"):
+        await open_images(code=program, deadline_s=1.0).jpeg(b"x")

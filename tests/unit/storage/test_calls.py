@@ -7,7 +7,7 @@ import pytest
 from msgspec.structs import replace
 
 from edge.core.call_state import UnlistedStep
-from edge.storage.calls import PICTURES, Unfinished, UnknownCall
+from edge.storage.calls import MOST_MEDIA, Unfinished, UnknownCall
 from edge.storage.sqlite.database import StoreFull
 from edge.storage.steps import MAX_NOTE, MAX_STEPS, ROW_BYTES
 from tests.unit.storage.support import WALL, Hands, a_call, call_store, open_db
@@ -416,7 +416,7 @@ def photo_answer(at):
 
 
 async def test_only_the_newest_answers_keep_their_pictures(calls, db):
-    made = [a_call(idempotency_key=f"k{at}") for at in range(PICTURES + 2)]
+    made = [a_call(idempotency_key=f"k{at}") for at in range(MOST_MEDIA + 2)]
     for at, call in enumerate(made):
         await calls.admit(call, "glasses", keys=(f"key:k{at}",))
         await calls.advance(call.call_id, "RUNNING")
@@ -441,12 +441,25 @@ async def test_only_the_newest_answers_keep_their_pictures(calls, db):
     assert last - first > 300, "what is counted is what is there"
 
 
+async def test_sounds_are_kept_no_longer_than_pictures(calls):
+    sound = {"type": "audio", "data": "AAAA", "mimeType": "audio/wav"}
+    first = a_call()
+    await calls.admit(first, "glasses")
+    await calls.finish(first.call_id, "ANSWERED", ToolResponse(meta={"content": [sound]}))
+    for at in range(MOST_MEDIA):
+        call = a_call()
+        await calls.admit(call, "glasses")
+        await calls.finish(call.call_id, "ANSWERED", photo_answer(at))
+    (block,) = (await calls.known(first)).response.meta["content"]
+    assert block == {"type": "text", "text": "The sound is not kept any longer"}
+
+
 async def test_an_answer_that_only_speaks_of_a_picture_stays(calls):
     words = ToolResponse(data={"text": '"type":"image" and {"type":"image"}'})
     first = a_call()
     await calls.admit(first, "local")
     await calls.finish(first.call_id, "ANSWERED", words)
-    for at in range(PICTURES + 1):
+    for at in range(MOST_MEDIA + 1):
         call = a_call()
         await calls.admit(call, "local")
         await calls.finish(call.call_id, "ANSWERED", photo_answer(at))

@@ -17,24 +17,36 @@ from firmware_bridge.capabilities import Capabilities, Origin
 from firmware_bridge.errors import CommandRefused, CommandTimeout
 from firmware_bridge.messages import BatteryChanged, Done
 from firmware_bridge.own_commands import (
+    EndStream,
     ForgetWifi,
     GalleryChanged,
     GetGallery,
     GetMotion,
+    GetVideo,
     GetWifi,
+    HotspotChanged,
     JoinWifi,
     LeaveWifi,
     MotionRead,
+    RecordVideo,
     ScanWifi,
+    SetHotspot,
+    StreamChanged,
+    StreamVideo,
+    VideoChanged,
     WifiChanged,
     WifiFound,
     WifiNetwork,
 )
+from tests.unit.tools.media.test_photos import record
 from tests.unit.tools.test_glasses_settings import CLOCK
-from tests.unit.tools.test_photos import record
 from tools_cache.api.tool import CallOrigin, ErrorCode, ToolCall, ToolFailure
 
 HOME = WifiChanged(True, "Home", "10.0.0.7")
+
+
+async def no_words(_form, _frames):
+    raise AssertionError
 
 
 class Glasses:
@@ -59,7 +71,7 @@ class Glasses:
         return Done()
 
     async def ask(self, question, **details):
-        return await GlassesQuestions(self, self.bus)(question, details)
+        return await GlassesQuestions(self, self.bus, no_words)(question, details)
 
     async def fails(self, question="wifi", **details):
         with pytest.raises(ToolFailure) as failed:
@@ -70,7 +82,7 @@ class Glasses:
 
 @pytest.fixture
 def hasty(monkeypatch):
-    for name in ("ANSWER_S", "JOIN_S", "SCAN_S", "QUIET_S"):
+    for name in ("ANSWER_S", "JOIN_S", "SCAN_S", "QUIET_S", "STREAM_S", "HOTSPOT_S"):
         monkeypatch.setattr(glasses_questions, name, 0.05)
 
 
@@ -198,3 +210,75 @@ async def test_the_motion_sensor_is_read_once():
     assert glasses.told == [GetMotion()]
     lacking = await Glasses(model="mentra_nex").fails("motion")
     assert lacking.code is ErrorCode.UNSUPPORTED
+
+
+# ------------------------------------------------------------------ video and hotspot
+
+URL = "rtmp://192.168.1.5/live"
+
+
+async def test_a_video_is_begun_when_the_glasses_say_so():
+    glasses = Glasses(BatteryChanged(5), VideoChanged(True))
+    assert await glasses.ask("record_video") == {"recording": True}
+    assert glasses.told == [RecordVideo(True)]
+
+
+async def test_a_video_that_the_glasses_refuse_says_why():
+    error = await Glasses(VideoChanged(False, problem="battery_low")).fails("record_video")
+    assert (error.code, error.message) == (
+        ErrorCode.NOT_ACCEPTED,
+        "The glasses refused: battery_low",
+    )
+
+
+async def test_a_stream_is_begun_once_it_runs():
+    glasses = Glasses(StreamChanged(False, "connecting"), StreamChanged(True, "streaming"))
+    assert await glasses.ask("stream_video", url=URL) == {"streaming": True}
+    assert glasses.told == [StreamVideo(URL)]
+
+
+async def test_a_stream_that_fails_says_why():
+    glasses = Glasses(StreamChanged(False, "error", "no Wi-Fi connection"))
+    error = await glasses.fails("stream_video", url=URL)
+    assert error.message == "The glasses refused: no Wi-Fi connection"
+
+
+async def test_an_address_that_is_none_is_not_sent():
+    glasses = Glasses()
+    error = await glasses.fails("stream_video", url="file:///etc/passwd")
+    assert error.code is ErrorCode.INVALID_ARGUMENTS
+    assert glasses.told == []
+
+
+async def test_a_recording_is_ended_else_a_stream():
+    glasses = Glasses(VideoChanged(True, 12.5))
+    assert await glasses.ask("end_video") == {"recorded_s": 12.5, "streamed": False}
+    assert glasses.told == [GetVideo(), RecordVideo(False)]
+    for said, streamed in (("", True), ("not_streaming", False)):
+        glasses = Glasses(VideoChanged(False), StreamChanged(False, "stopped", said))
+        assert await glasses.ask("end_video") == {"recorded_s": None, "streamed": streamed}
+        assert glasses.told == [GetVideo(), EndStream()]
+
+
+async def test_the_hotspot_is_switched_and_says_how_to_join_it():
+    glasses = Glasses(HotspotChanged(True, "Own", "secret", "192.168.43.1"))
+    joined = {"on": True, "ssid": "Own", "password": "secret", "address": "192.168.43.1"}
+    assert await glasses.ask("hotspot", on=True) == joined
+    assert glasses.told == [SetHotspot(True)]
+    off = {"on": False, "ssid": None, "password": None, "address": None}
+    assert await Glasses(HotspotChanged(False)).ask("hotspot", on=False) == off
+    refused = await Glasses(HotspotChanged(False, problem="busy")).fails("hotspot", on=True)
+    assert refused.message == "The glasses refused: busy"
+
+
+@pytest.mark.parametrize("question", ["record_video", "stream_video", "hotspot"])
+async def test_video_and_hotspot_that_are_not_answered_time_out(hasty, question):
+    error = await Glasses().fails(question, url=URL, on=True)
+    assert error.code is ErrorCode.TIMEOUT
+
+
+@pytest.mark.parametrize("question", ["record_video", "stream_video", "end_video", "hotspot"])
+async def test_glasses_that_cannot_are_not_asked(question):
+    glasses = Glasses(model="even_g1")
+    assert (await glasses.fails(question)).code is ErrorCode.UNSUPPORTED
+    assert glasses.told == []

@@ -19,7 +19,7 @@ from edge.ports import RegistryNotice
 from edge.runtime.bus import Bus
 from edge.runtime.clock import Clock
 from edge.runtime.events import Alarmed, RegistrySynced, ToolsFiltered
-from edge.tools import registry_http
+from edge.tools import cloud_http
 from edge.tools.registry import RegistrySettings, ToolRegistry
 from edge.tools.registry_http import CloudRegistry
 from firmware_bridge.capabilities import Capabilities, Origin
@@ -44,8 +44,15 @@ LENS = {
 }
 RARE = {
     "display.dashboard_content": True,
+    "display.preferences": True,
+    "display.restart": True,
+    "display.navigation": True,
+    "display.translation": True,
+    "microphone.notes": True,
     "microphone.gain": True,
     "camera.gallery": True,
+    "camera.record": True,
+    "wifi.hotspot": True,
     "light": True,
     "light.brightness": True,
     "light.blink": True,
@@ -54,6 +61,7 @@ RARE = {
     "imu": True,
 }
 """Parts that few glasses have, and for which there are tools."""
+OF_A_CAMERA = {f"glasses:{tool}" for tool in ("take_photo", "gallery", "record_video", "end_video")}
 TOKEN = "s3cret-token"
 
 
@@ -567,7 +575,7 @@ async def test_a_cloud_that_never_answers_is_given_up(tmp_path):
 
 
 async def test_a_cloud_that_falls_silent_is_told_from_a_slow_one(monkeypatch):
-    monkeypatch.setattr(registry_http, "STALL_S", 0.1)
+    monkeypatch.setattr(cloud_http, "STALL_S", 0.1)
 
     gone = asyncio.Event()
 
@@ -895,7 +903,7 @@ async def test_a_tools_own_needs_count_only_where_that_is_switched_on(tmp_path, 
         await rig.cache.sync()
         rig.cache.set_capabilities(glasses(**LENS, **RARE, speaker=True), stale=False)
         names = {e.definition.name for e in rig.cache.snapshot().entries() if e.hidden}
-        assert names == hidden | {"glasses:take_photo", "glasses:gallery"}
+        assert names == hidden | OF_A_CAMERA
         assert ("hardware belongs to the app" in caplog.text) is not on
         caplog.clear()
 

@@ -12,10 +12,10 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
     """Take it. The picture is content of its own; the data says what it is."""
     photo = await ctx.camera.take(str(args["size"]))
     said = "A photo was taken"
-    picture = {"type": "image", "data": photo.image, "mimeType": _TYPE}
+    picture = await ctx.attach(photo.jpeg, _TYPE)
     return {
         "ok": True,
-        "data": {"text": said, "type": _TYPE, "bytes": photo.size_bytes, "turned": photo.turned},
+        "data": {"text": said, "type": _TYPE, "bytes": len(photo.jpeg), "turned": photo.turned},
         "render": {
             "display": {"layout": "text_wall", "text": said, "durationMs": 3000, "recall": False}
         },

@@ -1,6 +1,7 @@
 """The simulated Mentra Live over bleak and bumble: photo with losses, gestures, sound, return."""
 
 import asyncio
+import contextlib
 from contextlib import asynccontextmanager
 from io import BytesIO
 from pathlib import Path
@@ -32,21 +33,32 @@ from firmware_bridge.messages import (
 )
 from firmware_bridge.own_commands import (
     BlinkLight,
+    EndStream,
     ForgetWifi,
     GalleryChanged,
     GetGallery,
+    GetMotion,
+    GetVideo,
     GetWifi,
+    HotspotChanged,
     JoinWifi,
     KeepPictures,
     LeaveWifi,
     LightColor,
+    MotionRead,
+    RecordVideo,
+    Restart,
     ScanWifi,
+    SetHotspot,
+    StreamChanged,
+    StreamVideo,
     SwitchLightOff,
+    VideoChanged,
     WifiChanged,
     WifiFound,
 )
 from firmware_bridge.sim.faults import parse_fault
-from firmware_bridge.sim.mentra_live.glasses import more_follow
+from firmware_bridge.sim.mentra_live.glasses import HOTSPOT, STILL, more_follow
 from firmware_bridge.sim.mentra_live.quirks import QUIRKS, dialect
 from firmware_bridge.sim.quirks import QuirkError
 from tests.system import needs
@@ -258,3 +270,57 @@ async def test_light_and_gallery_answer(glasses):
     await glasses.ear.wait("setting", where=lambda e: e["keep_pictures"] is True)
     assert await glasses.ask(GetGallery()) == Done()
     assert (await glasses.heard(GalleryChanged))[0].photos == 3
+
+
+async def report_of(glasses, order, kind):
+    """Return the first report of this kind after an order."""
+    glasses.events.clear()
+    assert await glasses.ask(order) == Done()
+    return (await glasses.heard(kind))[0]
+
+
+async def test_a_video_is_recorded_and_kept_and_no_photo_taken_meanwhile(glasses):
+    assert await report_of(glasses, RecordVideo(True), VideoChanged) == VideoChanged(True)
+    assert (await report_of(glasses, GetVideo(), VideoChanged)).recording
+    assert (await report_of(glasses, GetGallery(), GalleryChanged)).busy == "video"
+    await glasses.ask(TakePhoto(1))
+    [failed] = await glasses.heard(PhotoTaken, PhotoFailed)
+    assert failed == PhotoFailed(1, "a video is being recorded")
+    assert await report_of(glasses, RecordVideo(False), VideoChanged) == VideoChanged(False)
+    assert (await report_of(glasses, GetGallery(), GalleryChanged)).videos == 2
+    assert await report_of(glasses, GetVideo(), VideoChanged) == VideoChanged(False, 0.0)
+
+
+async def test_no_video_with_an_empty_battery(glasses):
+    glasses.mock.glasses.set_battery(5)
+    await glasses.until(lambda: BatteryChanged(5) in glasses.events)
+    said = await report_of(glasses, RecordVideo(True), VideoChanged)
+    assert said == VideoChanged(False, problem="battery_low")
+
+
+@pytest.mark.parametrize("name", ["rtmp_stream", "stream"])
+async def test_the_camera_is_streamed_in_a_network_only(tmp_path, name):
+    async with live(tmp_path, f"stream-orders={name}") as glasses:
+        order = StreamVideo("rtmp://192.168.4.2/live")
+        said = await report_of(glasses, order, StreamChanged)
+        assert said == StreamChanged(False, "error", "no Wi-Fi connection")
+        await report_of(glasses, JoinWifi("Café"), WifiChanged)
+        assert (await report_of(glasses, order, StreamChanged)).streaming
+        told = await glasses.ear.wait("stream")
+        assert told["to"] == "rtmp://192.168.4.2/live"
+        assert (await report_of(glasses, GetGallery(), GalleryChanged)).busy == "stream"
+        ended = await report_of(glasses, EndStream(), StreamChanged)
+        assert ended == StreamChanged(False, "stopped")
+
+
+async def test_the_hotspot_and_the_motion_sensor_answer(glasses):
+    assert await report_of(glasses, SetHotspot(True), HotspotChanged) == HOTSPOT
+    off = await report_of(glasses, SetHotspot(False), HotspotChanged)
+    assert off == HotspotChanged(False)
+    assert await report_of(glasses, GetMotion(), MotionRead) == STILL
+
+
+async def test_glasses_that_restart_are_lost(glasses):
+    with contextlib.suppress(LinkLost):
+        await glasses.ask(Restart())
+    await glasses.until(lambda: glasses.lost)

@@ -1,7 +1,6 @@
 """Photos of the glasses' camera: one at a time, and an honest word when none comes."""
 
 import asyncio
-import base64
 
 import pytest
 
@@ -10,7 +9,7 @@ from edge.runtime.bus import Bus
 from edge.runtime.events import GlassesLost
 from edge.tools import photos
 from edge.tools.context import Context
-from edge.tools.photos import MOST_BYTES, GlassesCamera
+from edge.tools.photos import GlassesCamera
 from edge.tools.services import Services
 from firmware_bridge import catalog
 from firmware_bridge.capabilities import Capabilities, Origin
@@ -51,6 +50,17 @@ class Glasses:
         return Done()
 
 
+async def converted(avif):
+    """Stand for the child process that reads an AVIF."""
+    if b"damaged" in avif:
+        raise ToolFailure.of(ErrorCode.NOT_ACCEPTED, "it is damaged")
+    return JPEG
+
+
+def camera_of(glasses, bus=None):
+    return GlassesCamera(glasses, bus or Bus(), converted)
+
+
 async def fails(camera, size="small"):
     with pytest.raises(ToolFailure) as failed:
         await camera.take(size)
@@ -59,15 +69,15 @@ async def fails(camera, size="small"):
 
 async def test_a_photo_arrives_for_its_order():
     glasses = Glasses(lambda order: PhotoTaken(order.photo, JPEG, 270))
-    photo = await GlassesCamera(glasses, Bus()).take("large")
-    assert base64.b64decode(photo.image) == JPEG
-    assert (photo.size_bytes, photo.turned) == (len(JPEG), 270)
+    photo = await camera_of(glasses).take("large")
+    assert photo.jpeg == JPEG
+    assert photo.turned == 270
     assert [order.size for order in glasses.ordered] == [PhotoSize.LARGE]
 
 
 async def test_a_photo_that_nobody_ordered_is_not_taken_for_the_one_that_was():
     glasses = Glasses()
-    camera = GlassesCamera(glasses, Bus())
+    camera = camera_of(glasses)
     taking = asyncio.ensure_future(camera.take("small"))
     await asyncio.sleep(0)
     while not glasses.ordered:
@@ -77,13 +87,13 @@ async def test_a_photo_that_nobody_ordered_is_not_taken_for_the_one_that_was():
     glasses.give(PhotoTaken(number - 1, b"late"))
     glasses.give(PhotoTaken(number, JPEG))
     glasses.give(PhotoTaken(number, b"twice"))
-    assert base64.b64decode((await taking).image) == JPEG
+    assert (await taking).jpeg == JPEG
     glasses.give(PhotoTaken(number, b"after the end"))
 
 
 async def test_photos_are_taken_one_after_the_other():
     glasses = Glasses()
-    camera = GlassesCamera(glasses, Bus())
+    camera = camera_of(glasses)
     both = [asyncio.ensure_future(camera.take("small")) for _ in range(2)]
     for number in (1, 2):
         while len(glasses.ordered) < number:
@@ -91,18 +101,18 @@ async def test_photos_are_taken_one_after_the_other():
         await asyncio.sleep(0)
         assert len(glasses.ordered) == number
         glasses.give(PhotoTaken(glasses.ordered[-1].photo, b"%d" % number))
-    taken = [base64.b64decode((await each).image) for each in both]
+    taken = [(await each).jpeg for each in both]
     assert taken == [b"1", b"2"]
 
 
 async def test_glasses_without_a_camera_are_not_asked():
     glasses = Glasses(model="mock:display")
-    assert (await fails(GlassesCamera(glasses, Bus()))).code is ErrorCode.UNSUPPORTED
+    assert (await fails(camera_of(glasses))).code is ErrorCode.UNSUPPORTED
     assert glasses.ordered == []
 
 
 async def test_glasses_that_are_away_are_not_asked():
-    error = await fails(GlassesCamera(Glasses(ready=False), Bus()))
+    error = await fails(camera_of(Glasses(ready=False)))
     assert error.code is ErrorCode.SESSION_INACTIVE
 
 
@@ -116,33 +126,55 @@ async def test_glasses_that_are_away_are_not_asked():
     ],
 )
 async def test_an_order_that_is_not_taken_is_an_error_with_its_reason(fault, code):
-    assert (await fails(GlassesCamera(Glasses(fault=fault), Bus()))).code is code
+    assert (await fails(camera_of(Glasses(fault=fault)))).code is code
 
 
 async def test_a_photo_that_failed_says_why():
     glasses = Glasses(lambda order: PhotoFailed(order.photo, "2 of 40 packets were lost"))
-    error = await fails(GlassesCamera(glasses, Bus()))
+    error = await fails(camera_of(glasses))
     assert error.code is ErrorCode.NOT_ACCEPTED
     assert "2 of 40 packets" in error.message
 
 
-async def test_a_photo_too_large_for_a_result_says_what_to_do():
-    glasses = Glasses(lambda order: PhotoTaken(order.photo, bytes(MOST_BYTES + 1)))
-    error = await fails(GlassesCamera(glasses, Bus()))
-    assert error.suggestion == "Ask for a smaller size"
+@pytest.mark.parametrize(
+    ("rate", "size"),
+    [(None, PhotoSize.MEDIUM), (4000.1, PhotoSize.MEDIUM), (3999.0, PhotoSize.SMALL)],
+)
+async def test_the_size_left_to_us_is_what_comes_in_ten_seconds(rate, size):
+    glasses = Glasses(lambda order: PhotoTaken(order.photo, JPEG))
+    camera = camera_of(glasses)
+    camera._bytes_per_s = rate
+    await camera.take("auto")
+    assert glasses.ordered[-1].size is size
 
 
-async def test_a_photo_that_is_no_jpeg_is_not_passed_off_as_one():
+async def test_how_fast_a_photo_came_decides_about_the_next(monkeypatch):
+    glasses = Glasses(lambda order: PhotoTaken(order.photo, JPEG))
+    camera = camera_of(glasses)
+    monkeypatch.setattr(photos, "MEDIUM_BYTES", len(JPEG))
+    monkeypatch.setattr(photos, "SOON_S", 0.0)
+    await camera.take("auto")
+    await camera.take("auto")
+    assert [order.size for order in glasses.ordered] == [PhotoSize.MEDIUM, PhotoSize.SMALL]
+
+
+async def test_a_photo_as_avif_is_passed_on_as_jpeg():
     avif = b"\0\0\0\x1cftypavif" + bytes(100)
+    glasses = Glasses(lambda order: PhotoTaken(order.photo, avif, 90))
+    photo = await camera_of(glasses).take("small")
+    assert (photo.jpeg, photo.turned) == (JPEG, 90)
+
+
+async def test_a_photo_as_avif_that_cannot_be_read_says_why():
+    avif = b"\0\0\0\x1cftypavif damaged"
     glasses = Glasses(lambda order: PhotoTaken(order.photo, avif))
-    error = await fails(GlassesCamera(glasses, Bus()))
-    assert error.code is ErrorCode.NOT_ACCEPTED
-    assert "as AVIF" in error.message
+    error = await fails(camera_of(glasses))
+    assert (error.code, error.message) == (ErrorCode.NOT_ACCEPTED, "it is damaged")
 
 
 async def test_glasses_that_go_away_end_the_wait_at_once():
     glasses, bus = Glasses(), Bus()
-    taking = asyncio.ensure_future(fails(GlassesCamera(glasses, bus)))
+    taking = asyncio.ensure_future(fails(camera_of(glasses, bus)))
     while not glasses.ordered:
         await asyncio.sleep(0)
     bus.publish(GlassesLost("out of range"))
@@ -152,7 +184,7 @@ async def test_glasses_that_go_away_end_the_wait_at_once():
 
 async def test_a_photo_that_never_comes_ends_in_time(monkeypatch):
     monkeypatch.setattr(photos, "ARRIVE_S", 0.01)
-    camera = GlassesCamera(Glasses(), Bus())
+    camera = camera_of(Glasses())
     assert (await fails(camera)).code is ErrorCode.TIMEOUT
     assert camera._coming is None
 
