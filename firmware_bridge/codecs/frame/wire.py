@@ -76,10 +76,10 @@ class To(IntEnum):
 
 
 class From(IntEnum):
-    """Codes of data from the program. `SDK_TAP`: as programs of the maker's SDK send it, as they
-    do `WAKE`.
-    """
+    """Codes of data from the program; those before `SOUND` are of programs of the maker's SDK."""
 
+    LONG_DATA = 0x01
+    LONG_DATA_END = 0x02
     WAKE = 0x03
     SDK_TAP = 0x04
     SOUND = 0x05
@@ -98,7 +98,9 @@ class From(IntEnum):
     HEAD = 0x43
 
 
-UNUSED: Final = frozenset({From.WAKE, From.EXPOSURE, From.METERING})
+UNUSED: Final = frozenset(
+    {From.LONG_DATA, From.LONG_DATA_END, From.WAKE, From.EXPOSURE, From.METERING}
+)
 """What programs of other hosts send, and glassd has no use for."""
 
 

@@ -218,7 +218,9 @@ def test_a_reset_waits_in_the_buffer_until_the_program_is_broken():
 @pytest.mark.parametrize(
     "packet",
     [
-        "01 03",  # wake of the maker's SDK
+        "01 01 61 62",  # a part of long data of the maker's SDK
+        "01 02 33",  # its end, with the count of its parts
+        "01 03",  # its wake
         "01 11" + " 00" * 64,  # result of the automatic exposure
         "01 12 01 02 03 04 05 06",  # metering
     ],
