@@ -46,6 +46,7 @@ from firmware_bridge.messages import (
 )
 from firmware_bridge.models import Model
 from firmware_bridge.own_commands import (
+    BlinkLight,
     CalendarEntry,
     ClearNotification,
     DashboardLayout,
@@ -60,6 +61,7 @@ from firmware_bridge.own_commands import (
     GetVideo,
     GetWifi,
     HotspotChanged,
+    LightColor,
     MotionRead,
     Navigate,
     RecordVideo,
@@ -79,6 +81,7 @@ from firmware_bridge.own_commands import (
     StartTranslation,
     StreamChanged,
     StreamVideo,
+    SwitchLightOff,
     Turn,
     Vibrate,
     VideoChanged,
@@ -141,6 +144,8 @@ COMMANDS: Final = (
     SetNotificationTime(5),
     SetLanguage("de"),
     GetMotion(),
+    BlinkLight(LightColor.GREEN),
+    SwitchLightOff(),
     SetClock(1_800_000_000),
     Vibrate(),
     GetWifi(),
@@ -149,6 +154,9 @@ COMMANDS: Final = (
     StreamVideo("rtmp://192.168.4.2/live"),
     EndStream(),
     SetHotspot(True),
+    # again: glasses whose program was still being uploaded were shown the last page only
+    TEXT,
+    PAGE,
 )
 VALUES: Final = {"codec": b"\x15", "battery": b"\x57", "features": b"\xff" * 4, "clock": bytes(4)}
 """What channels have when they are read; others have a text."""
