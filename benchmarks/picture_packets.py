@@ -33,7 +33,7 @@ from firmware_bridge.transports.side_radio import connect_any
 WAIT_S: Final = 60.0
 CPU_BAR_MS: Final = 10.0
 SIDES_BAR_MS: Final = 60.0
-TURNS: Final = 2
+TURNS: Final = 5
 CLOCK_READINGS: Final = 1000
 PICTURE: Final = "a picture"
 CHANGED: Final = "the same, one corner changed"

@@ -19,6 +19,7 @@ _TABLES: Final = MappingProxyType(
         "g1-21": "metrics_g1_21.json",
         "frame": "metrics_frame.json",
         "halo": "metrics_halo.json",
+        "monocle": "metrics_monocle.json",
     }
 )
 _RANGE: Final = re.compile(r"([0-9a-f]{1,6})-([0-9a-f]{1,6}):([1-9][0-9]{0,2})")

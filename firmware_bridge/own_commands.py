@@ -116,6 +116,20 @@ class SwitchLightOff(OwnCommand, frozen=True):
     """Switch the light off."""
 
 
+class Vibration(StrEnum):
+    """How long the glasses vibrate; how long that is in seconds is their own."""
+
+    SHORT = "short"
+    MEDIUM = "medium"
+    LONG = "long"
+
+
+class Vibrate(OwnCommand, frozen=True):
+    """Vibrate once."""
+
+    length: Vibration = Vibration.MEDIUM
+
+
 # ------------------------------------------------------------------ Wi-Fi and the gallery
 
 
@@ -281,11 +295,11 @@ class GetMotion(OwnCommand, frozen=True):
 
 
 class MotionRead(OwnEvent, frozen=True):
-    """One reading of the motion sensor, in its own units: acceleration, rotation, magnetism."""
+    """One reading of the motion sensor, in its own units; None: the glasses do not say it."""
 
     acceleration: Vector
-    rotation: Vector
-    magnetism: Vector
+    rotation: Vector | None = None
+    magnetism: Vector | None = None
 
 
 # ------------------------------------------------------------------ dashboard

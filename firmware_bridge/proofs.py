@@ -76,21 +76,10 @@ _BRILLIANT_SDK: Final = _tried_with(
     "brilliant-sdk 1.0.0",
     "test_brilliant_sdk",
     {
-        Feature.TEXT: "test_text_and_sprite_messages_are_on_the_lens",
-        Feature.PICTURES: "test_text_and_sprite_messages_are_on_the_lens",
-        Feature.PHOTOS: "test_a_photo_arrives",
-        Feature.GESTURES: "test_taps_are_counted",
-        Feature.BATTERY: "test_the_battery_is_read_at_the_prompt",
-    },
-)
-_BRILLIANT_SDK_HALO: Final = _tried_with(
-    "brilliant-sdk 1.0.0",
-    "test_brilliant_sdk_halo",
-    {
-        Feature.TEXT: "test_a_text_message_is_on_the_lens",
+        Feature.TEXT: "test_a_text_is_on_the_lens",
         Feature.PICTURES: "test_a_sprite_is_on_the_lens",
         Feature.PHOTOS: "test_a_photo_arrives",
-        Feature.GESTURES: "test_taps_say_how_many_they_are",
+        Feature.GESTURES: "test_taps_are_counted",
         Feature.BATTERY: "test_the_battery_is_read_at_the_prompt",
     },
 )
@@ -114,12 +103,22 @@ _HALO_EMULATOR: Final = _tried_with(
         Feature.BATTERY: "test_its_battery_is_known",
     },
 )
+_MONOCLE_DRIVER: Final = _tried_with(
+    "brilliant-monocle-driver 0.1.3",
+    "test_monocle_driver",
+    {
+        Feature.TEXT: "test_a_text_is_on_the_lens",
+        Feature.GESTURES: "test_touches_are_reported",
+        Feature.BATTERY: "test_the_battery_is_read",
+    },
+)
 _OMI_SDK: Final = "omi-sdk 0.2.1"
 
 PROOFS: Final[Mapping[str, tuple[Proof, ...]]] = {
     "even_g1": _EVEN_GLASSES,
     "frame": _FRAME_MSG + _FRAME_SDK + _BRILLIANT_SDK + _FRAMEUTILS,
-    "halo": _BRILLIANT_SDK_HALO + _HALO_EMULATOR,
+    "halo": _BRILLIANT_SDK + _HALO_EMULATOR,
+    "monocle": _MONOCLE_DRIVER,
     **dict.fromkeys(
         ("omi", "omi_glass"),
         _tried_with(

@@ -10,8 +10,9 @@ from typing import Any, Final
 from firmware_bridge.errors import RemoteViolation, Violation
 
 Value = Any
-"""What a field can be. int: varint (negative: 64-bit two's complement). float: fixed 32 bit.
-str, bytes and a nested message: with their length. A list of messages: one field for each.
+"""What a field can be. int: varint (negative: 64-bit two's complement). float: fixed 32 bit,
+`Double`: 64 bit. str, bytes and a nested message: with their length. A list of messages: one field
+for each.
 """
 Fields = Mapping[int, Value]
 
@@ -21,8 +22,13 @@ MAX_FIELD_NUMBER: Final = (1 << 29) - 1
 _MAX_VARINT_BYTES: Final = 10
 _MASK: Final = (1 << 64) - 1
 _VARINT, _FIXED64, _LENGTH, _FIXED32 = 0, 1, 2, 5
+_ONE_BYTE: Final = tuple(bytes((value,)) for value in range(0x80))
 _FLOAT: Final = struct.Struct("<f")
 _DOUBLE: Final = struct.Struct("<d")
+
+
+class Double(float):
+    """A number that is sent in 64 bits."""
 
 
 def encode(fields: Fields, *, zeros: bool = True) -> bytes:
@@ -47,6 +53,8 @@ def _append(out: bytearray, number: int, value: object, *, zeros: bool) -> None:
     if not 1 <= number <= MAX_FIELD_NUMBER:
         raise ValueError(f"field number {number}; 1 to {MAX_FIELD_NUMBER} are allowed")
     match value:
+        case Double():
+            out += varint(number << 3 | _FIXED64) + _DOUBLE.pack(value)
         case float():
             out += varint(number << 3 | _FIXED32) + _FLOAT.pack(value)
         case int():
@@ -67,6 +75,8 @@ def _append_bytes(out: bytearray, number: int, value: bytes) -> None:
 
 def varint(value: int) -> bytes:
     """Encode an integer; a negative one takes ten bytes. Raises ValueError beyond 64 bits."""
+    if 0 <= value <= 0x7F:
+        return _ONE_BYTE[value]
     if not -(1 << 63) <= value <= _MASK:
         raise ValueError(f"{value} does not fit 64 bits")
     value &= _MASK
@@ -152,6 +162,16 @@ class Message:
         if any(kind != _LENGTH for kind, _ in entries):
             raise _wrong(number)
         return [Message(value) for _, value in entries if isinstance(value, bytes)]
+
+    def texts(self, number: int, limit: int = MAX_FIELDS) -> list[str]:
+        """Return all strings of a repeated field. Raises `RemoteViolation` beyond `limit`."""
+        entries = self._fields.get(number, [])
+        if len(entries) > limit:
+            raise RemoteViolation(Violation.OVERSIZED, f"field {number} comes {len(entries)} times")
+        found = [value for kind, value in entries if kind == _LENGTH and isinstance(value, bytes)]
+        if len(found) < len(entries):
+            raise _wrong(number)
+        return [value.decode(errors="replace") for value in found]
 
     def integers(self, number: int, limit: int = MAX_FIELDS) -> list[int]:
         """Return a repeated varint, packed or not. Raises `RemoteViolation` beyond `limit`."""

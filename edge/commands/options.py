@@ -578,6 +578,7 @@ MOCKS: Final = (
     "sim:halo",
     "sim:mentra_live",
     "sim:mentra_nex",
+    "sim:monocle",
     "sim:omi",
     "sim:omi_glass",
     "sim:openglass",

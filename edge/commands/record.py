@@ -12,9 +12,10 @@ def record(args: Namespace, screen: Screen) -> int:
     agree(args, screen, "record")
     recorder = PacketRecorder(args)
     recorder.start()
-    screen.note("recording; Ctrl-C ends it and writes the file")
+    screen.note("opening a new connection to the glasses …")
     try:
         recorder.connect()
+        screen.note("recording; Ctrl-C ends it and writes the file")
         recorder.collect(args.seconds or math.inf)
     except KeyboardInterrupt:
         screen.note("")

@@ -390,11 +390,13 @@ def _written(allow: str, deny: str, number: str, canvas: Canvas, face: Typeface)
 
     allow, deny = (_drawable(visible(hint), face) for hint in (allow, deny))
     numbered = f"  {number}" if number else ""
-    for both in (f"{allow} · {deny}{numbered}", f"{allow} · {deny}"):
+    dot = "·" if face.has_glyph("·") else "|"
+    for both in (f"{allow} {dot} {deny}{numbered}", f"{allow} {dot} {deny}"):
         if fits(both, 2):
             return (both,)
     first = allow + numbered if fits(allow + numbered) else allow
-    return _longest(first, fits), _longest(deny, fits)
+    end = _ELLIPSIS if face.has_glyph(_ELLIPSIS) else "..."
+    return _longest(first, fits, end), _longest(deny, fits, end)
 
 
 def _drawable(text: str, face: Typeface) -> str:
@@ -411,9 +413,9 @@ def _most_that_fits(text: str, fits: Callable[[str], bool], *, most: int) -> int
     return low
 
 
-def _longest(text: str, fits: Callable[[str], bool]) -> str:
+def _longest(text: str, fits: Callable[[str], bool], ellipsis: str) -> str:
     """The text if it fits, else as much of it as fits with an ellipsis."""
     if fits(text):
         return text
-    cut = _most_that_fits(text, lambda part: fits(part.rstrip() + _ELLIPSIS), most=1000)
-    return text[:cut].rstrip() + _ELLIPSIS
+    cut = _most_that_fits(text, lambda part: fits(part.rstrip() + ellipsis), most=1000)
+    return text[:cut].rstrip() + ellipsis

@@ -270,8 +270,8 @@ def _check_problem(said: Any) -> None:
 def _motion(said: Any) -> dict[str, Json]:
     return {
         "acceleration": list(said.acceleration),
-        "rotation": list(said.rotation),
-        "magnetism": list(said.magnetism),
+        "rotation": said.rotation and list(said.rotation),
+        "magnetism": said.magnetism and list(said.magnetism),
     }
 
 

@@ -2,18 +2,23 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import msgspec
 from msgspec import Struct
 
 from firmware_bridge.files import write_atomic
+from firmware_bridge.packets import MAX_PACKET, MIN_PACKET
 from firmware_bridge.recording.lines import Header, Line
 
 MAX_BYTES: Final = 8 * 1024 * 1024
 """Of a file: an hour of pages, or four minutes of sound that is left in."""
-MAX_ZEROS: Final = 4 * 1024 * 1024
-
+VERSION: Final = 1
+MTUS: Final = range(23, 518)
+"""ATT MTUs that there are (Core spec, vol 3, part F)."""
+_FIX: Final = "correct this line, or take it out; or make a new one: glassd record FILE"
+_BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
+"""Some editors put it at the beginning of a file."""
 
 _Kind = TypeVar("_Kind", Header, Line)
 
@@ -47,12 +52,30 @@ def read(path: Path) -> Recording:
         data = file.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:
         raise BadRecording(f"{path}: more than {MAX_BYTES} bytes; record a shorter session")
-    first, *rest = data.splitlines() or [b""]
-    header = _decode(path, 1, first, Header)
+    first, *rest = data.removeprefix(_BYTE_ORDER_MARK).splitlines() or [b""]
+    header = _read_header(path, first)
     decoded = tuple(
         _decode(path, number, line, Line) for number, line in enumerate(rest, 2) if line.strip()
     )
+    if not decoded or not decoded[0].session:
+        problem = f"{path}: no connection begins in line 2 ('session')"
+        raise BadRecording(f"{problem}; make a new one: glassd record FILE")
     return Recording(header, decoded)
+
+
+def _read_header(path: Path, line: bytes) -> Header:
+    """Read the first line; of another version, say which."""
+    try:
+        found: Any = msgspec.json.decode(line)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        found = None
+    version = found.get("glassd_recording") if isinstance(found, dict) else None
+    if version is None:
+        raise BadRecording(f"{path} is no recording of glassd; make one: glassd record FILE")
+    if version != VERSION:
+        problem = f"{path}: a recording of version {version!r:.20}; this glassd reads {VERSION}"
+        raise BadRecording(f"{problem}: use the glassd that made it, or a newer one")
+    return _decode(path, 1, line, Header)
 
 
 def _decode(path: Path, number: int, line: bytes, kind: type[_Kind]) -> _Kind:
@@ -60,17 +83,27 @@ def _decode(path: Path, number: int, line: bytes, kind: type[_Kind]) -> _Kind:
         decoded = msgspec.json.decode(line, type=kind)
         if isinstance(decoded, Line):
             _check(decoded)
+        else:
+            _need_mtu(decoded.mtu)
     except (msgspec.DecodeError, UnicodeDecodeError, ValueError) as error:
-        fix = "make a new one: glassd record FILE"
-        raise BadRecording(f"{path}, line {number}: {error}; {fix}") from None
+        raise BadRecording(f"{path}, line {number}: {error}; {_FIX}") from None
     return decoded
+
+
+def _need_mtu(mtu: int) -> None:
+    if mtu not in MTUS:
+        raise ValueError(f"mtu: {mtu}; {MTUS.start} to {MTUS.stop - 1} are allowed")
 
 
 def _check(line: Line) -> None:
     """Raise `ValueError` for values that no recording has."""
-    if not 0 <= line.zeros <= MAX_ZEROS:
-        raise ValueError(f"zeros: {line.zeros}; 0 to {MAX_ZEROS} are allowed")
-    line.content  # noqa: B018 - raises if it is no hex
+    if not 0 <= line.zeros <= MAX_PACKET:
+        raise ValueError(f"zeros: {line.zeros}; 0 to {MAX_PACKET} are allowed")
+    if len(line.content) > MAX_PACKET:
+        raise ValueError(f"data: a packet has at most {MAX_PACKET} bytes")
+    for name, size in (("session", line.session), ("packet_size", line.packet_size)):
+        if size and not MIN_PACKET <= size <= MAX_PACKET:
+            raise ValueError(f"{name}: {size}; {MIN_PACKET} to {MAX_PACKET} are allowed")
     if line.is_packet and not line.to:
         raise ValueError("to: missing; a packet goes to glasses or to glassd")
     if not 0 <= line.at < 1e9:

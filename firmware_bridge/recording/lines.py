@@ -16,6 +16,8 @@ from firmware_bridge.sides import Side, Sided, SideNews, SidePacket
 GLASSES: Final = "glasses"
 GLASSD: Final = "glassd"
 _HEX, _ZEROS = "hex", "zeros"
+MAX_ZEROS: Final = 4 << 20
+"""Zeros at the end of what a message has; the largest photo is smaller."""
 _KINDS: Final = (
     *(*Command.__args__, *Event.__args__, *Reply.__args__),
     *(each for each in vars(own_commands).values() if isinstance(each, type)),
@@ -68,7 +70,10 @@ class Line(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     @property
     def content(self) -> bytes:
         """The content of a packet. Raise `ValueError`."""
-        return bytes.fromhex(self.data or "") + bytes(self.zeros)
+        try:
+            return bytes.fromhex(self.data or "") + bytes(self.zeros)
+        except ValueError:
+            raise ValueError("data: two digits of 0 to 9 and a to f are needed a byte") from None
 
     def one_packet(self) -> bytes:
         """The packet as the codec of one radio takes it: with its channel. Raise `ValueError`."""
@@ -128,6 +133,8 @@ def to_tree(message: Command | Event | Reply) -> dict[str, Any]:
 
 def from_tree(tree: Mapping[str, Any]) -> Command | Event | Reply:
     """Return the message. Raise `ValueError` for one that there is not, or that is invalid."""
+    if _zeros_in(tree) > MAX_ZEROS:
+        raise ValueError(f"zeros: more than {MAX_ZEROS} in one message")
     fields = dict(tree)
     kind = _TYPES.get(str(fields.pop("type", "")))
     if kind is None:
@@ -137,6 +144,16 @@ def from_tree(tree: Mapping[str, Any]) -> Command | Event | Reply:
     except msgspec.ValidationError as error:
         raise ValueError(f"{tree['type']}: {error}") from None
     return message
+
+
+def _zeros_in(value: Any) -> int:
+    """Return the zeros of all bytes in a tree. Raise `ValueError` for a number that is none."""
+    if isinstance(value, Mapping):
+        zeros = value.get(_ZEROS, 0)
+        if not isinstance(zeros, int) or zeros < 0:
+            raise ValueError(f"zeros: {str(zeros)[:20]}; a whole number from 0 on is needed")
+        return zeros + sum(map(_zeros_in, value.values()))
+    return sum(map(_zeros_in, value)) if isinstance(value, list) else 0
 
 
 def _without_bytes(value: Any) -> Any:
@@ -151,6 +168,6 @@ def _without_bytes(value: Any) -> Any:
 def _with_bytes(value: Any) -> Any:
     if isinstance(value, dict):
         if value.keys() == {_HEX, _ZEROS}:
-            return bytes.fromhex(value[_HEX]) + bytes(value[_ZEROS])
+            return bytes.fromhex(str(value[_HEX])) + bytes(value[_ZEROS])
         return {key: _with_bytes(each) for key, each in value.items()}
     return [_with_bytes(each) for each in value] if isinstance(value, list) else value

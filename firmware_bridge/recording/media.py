@@ -5,6 +5,7 @@ What is sound is known from the messages: their content is looked for in the pac
 while a microphone or a camera may be at work and belongs to no other message is emptied too.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
@@ -20,11 +21,17 @@ HEAD: Final = 8
 """Bytes kept of a packet that is emptied without being understood: opcode and numbers."""
 FRAME: Final = 40
 """Bytes beside its content that a packet of sound or of a photo may have."""
+TEXT: Final = 0.9
+"""The share of letters from which on a packet is text: of sound or a photo it is about a third."""
+_CODED: Final = re.compile(rb"[0-9A-Za-z+/_-]{40}")
+"""More letters without a space or a sign than any word has."""
 FOUND: Final = 0.9
 """The share of the content that must be found in the packets for the rest to be trusted."""
 SOUND_IN: Final = frozenset({"MicrophoneChunk"})
 SOUND_OUT: Final = frozenset({"AudioChunk"})
 PHOTO: Final = frozenset({"PhotoTaken"})
+_BEGIN, _END = b"\xff\xd8\xff", b"\xff\xd9"
+"""Marks at the beginning and end of a JPEG file."""
 _BEGINS: Final = {"StartMicrophone": SOUND_IN, "TakePhoto": PHOTO}
 """Command → what may arrive after it."""
 
@@ -95,7 +102,7 @@ def _empty_whole_parts(lines: list[Line], to: str, kinds: frozenset[str]) -> int
         for part in _parts(lines[at]):
             if len(part) >= PIECE and (place := data.find(part, start)) >= 0:
                 start = place + len(part)
-                data = data[:place] + bytes(len(part)) + data[start:]
+                data = data[:place] + _without_pixels(part) + data[start:]
                 found += len(part) - part.count(0)
         lines[at - 1] = _with_data(packet, data)
     return found
@@ -115,9 +122,26 @@ def _emptied(data: bytes, places: dict[bytes, tuple[bytes, int]]) -> tuple[bytes
         while end < len(data) and end + shift < len(part) and data[end] == part[end + shift]:
             end += 1
         found += sum(map(bool, result[start:end]))
-        result[start:end] = bytes(end - start)
+        result[start:end] = _without_pixels(part)[start + shift : end + shift]
+        if part.startswith(_BEGIN):
+            _keep_sum(result, data, (start + end) // 2)
         at = end
     return bytes(result), found
+
+
+def _keep_sum(result: bytearray, data: bytes, at: int) -> None:
+    """Change one byte so that the sum of all, which some packets have in them, is what it was."""
+    result[at] = (result[at] + sum(data) - sum(result)) & 0xFF
+
+
+def _without_pixels(part: bytes) -> bytes:
+    """Return as many zeros; of a whole JPEG file the marks at its beginning and end stay, by which
+    a photo is recognised.
+    """
+    end = len(part.rstrip(b"\0"))
+    if not part.startswith(_BEGIN) or part[end - 2 : end] != _END:
+        return bytes(len(part))
+    return _BEGIN + bytes(end - 5) + _END + bytes(len(part) - end)
 
 
 def _empty_the_unclear(lines: list[Line], kinds: frozenset[str], began: set[str]) -> None:
@@ -143,10 +167,16 @@ def _kind(line: Line) -> tuple[Any, ...] | None:
 
 
 def _only_head(line: Line) -> Line:
-    data = line.content
-    if not line.is_packet or len(data) <= SMALL:
+    data = line.content if line.is_packet else b""
+    if len(data) <= SMALL or sum(map(bool, data)) <= HEAD or _is_text(data):
         return line
     return _with_data(line, data[:HEAD] + bytes(len(data) - HEAD))
+
+
+def _is_text(data: bytes) -> bool:
+    """Return whether it is words, and neither bytes nor what stands for bytes (base64)."""
+    printable = sum(32 <= byte < 127 for byte in data)
+    return printable >= TEXT * len(data) and not _CODED.search(data)
 
 
 def _with_data(line: Line, data: bytes) -> Line:
@@ -159,7 +189,8 @@ def _without_content(line: Line, kinds: frozenset[str]) -> Line:
         return line
     tree = dict(line.message or line.command or {})
     if "jpeg" in tree:
-        tree["jpeg"] = _silence(tree["jpeg"])
+        data, zeros = split_zeros(_without_pixels(_parts(line)[0]))
+        tree["jpeg"] = {"hex": data.hex(), "zeros": zeros}
     if "frames" in tree:
         tree["frames"] = [_silence(each) for each in tree["frames"]]
     return replace(line, message=tree) if line.message else replace(line, command=tree)

@@ -26,6 +26,8 @@ from firmware_bridge.recording.files import Recording
 from firmware_bridge.recording.lines import GLASSD, GLASSES, Line, from_tree
 from firmware_bridge.sides import Side
 
+MAX_TEXT: Final = 300
+"""Characters of a problem."""
 CLOSE: Final = 0.001
 """Seconds by which a number that was computed from times may differ."""
 _MEDIA: Final = MicrophoneChunk | PhotoTaken | AudioChunk
@@ -57,6 +59,7 @@ class _Central:
         self._played = played
         self._where = where
         self._codec: Codec[Any] = model.codec(lines[0].session)
+        self._two_sided = model.arms is not None
         self._to_write: deque[Any] = deque()
         self._messages: deque[Incoming] = deque()
 
@@ -71,7 +74,7 @@ class _Central:
             self._problem(self._lines[-1], f"understood, but not recorded: {more}")
 
     def _problem(self, line: Line, text: str) -> None:
-        self._played.problems.append(f"{self._where}, {line.at:.3f} s: {text}")
+        self._played.problems.append(_shorten(f"{self._where}, {line.at:.3f} s: {text}"))
 
     def _play(self, line: Line) -> None:
         if line.packet_size:
@@ -81,6 +84,8 @@ class _Central:
             self._codec.send(command, line.at)
         elif line.message is not None:
             self._compare(line)
+        elif line.to and (line.side is None) is self._two_sided:
+            raise ValueError("side: left or right is needed for these glasses, and for no others")
         elif line.to == GLASSD:
             try:
                 self._codec.receive_packet(line.packet(), line.at)
@@ -112,12 +117,26 @@ class _Central:
             self._turn(line.at)
         recorded = from_tree(line.message or {})
         if not self._messages:
-            self._problem(line, f"not understood: {recorded}")
+            self._problem(line, f"not understood: {_show(recorded)}")
             return
         incoming = self._messages.popleft()
         self._played.messages.append(incoming.message)
         if incoming.re != line.re or not same(incoming.message, recorded):
-            self._problem(line, f"{incoming.message} to {incoming.re}, not {recorded} to {line.re}")
+            found, wanted = _show(incoming.message), _show(recorded)
+            self._problem(line, f"{found} to {incoming.re}, not {wanted} to {line.re}")
+
+
+def _show(message: Any) -> str:
+    """Return a message for a line of text; of sound and photos only which they are."""
+    if isinstance(message, PhotoTaken):
+        return f"PhotoTaken({message.photo}, {len(message.jpeg)} bytes)"
+    if isinstance(message, MicrophoneChunk | AudioChunk):
+        return f"{type(message).__name__}({message.stream}, {message.index})"
+    return _shorten(str(message))
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 1]}…"
 
 
 def same(one: Any, other: Any) -> bool:

@@ -22,9 +22,9 @@ LINE_HEIGHT: Final = 27
 """Pixels per line: accented letters with descenders need 26, and a row between; 5 lines: 135."""
 BASELINE: Final = 20
 """Pixels from the top of a line to the baseline: capitals with accents are 20 high."""
-SIZES: Final = {NAME: PIXELS, "g1-21": 21, "frame": 28, "halo": 9}
-"""Font name → pixel size. The first two use the same lines: 5 of 27 pixels. Those of `frame` and
-`halo` are the largest at which no character is wider than in the maker's own font.
+SIZES: Final = {NAME: PIXELS, "g1-21": 21, "frame": 28, "halo": 9, "monocle": 27}
+"""Font name → pixel size. The first two use the same lines: 5 of 27 pixels. Those of `frame`,
+`halo` and `monocle` are the largest at which no character is wider than in the maker's own font.
 """
 _NOTDEF: Final = "\uffff"
 _BOX: Final = "\u25a1"

@@ -379,6 +379,13 @@ class Subscription:
     def max_packet(self) -> int:
         return int(self._connection.att_mtu) - 3
 
+    @property
+    def encrypted(self) -> bool:
+        return bool(self._connection.encryption)
+
+    def ask_for_bond(self) -> None:
+        self._connection.request_pairing()
+
     async def packets(self) -> AsyncIterator[bytes]:
         while (packet := await self._inbox.get()) is not None:
             yield packet

@@ -88,6 +88,11 @@ class PeripheralLink(Protocol):
     def hang_up(self) -> object:
         """Drop the link on purpose."""
 
+    @property
+    def encrypted(self) -> bool: ...
+    def ask_for_bond(self) -> None:
+        """Ask the central to pair."""
+
 
 def more_follow(packet: bytes) -> bool:
     """Return whether more packets of the reference profile's message follow."""

@@ -14,6 +14,7 @@ from firmware_bridge.messages import ShowPage
 from firmware_bridge.recording.files import MAX_BYTES, BadRecording, Recording, read
 from firmware_bridge.recording.lines import GLASSD, GLASSES, from_tree
 from firmware_bridge.recording.playback import play_to_central, play_to_glasses
+from firmware_bridge.sides import Side
 
 FOLDER = Path(__file__).parents[1] / "recordings"
 FILES = sorted(FOLDER.glob("*.jsonl"))
@@ -102,9 +103,20 @@ def test_glasses_may_be_acknowledged_before_they_have_said_all():
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("", "line 1"),
-        ("{", "line 1"),
-        ('{"glassd_recording": 2, "model": "x", "mtu": 1, "glassd": ""}', "line 1: Invalid enum"),
+        ("", "is no recording of glassd"),
+        ("{", "is no recording of glassd"),
+        ('{"some": "JSON"}', "is no recording of glassd"),
+        ("[1]", "is no recording of glassd"),
+        ('{"glassd_recording": 1, "model": 1}', "line 1: Expected `str`"),
+        ('{"glassd_recording": 1, "model": "x", "mtu": 22, "glassd": ""}', "line 1: mtu: 22; 23 "),
+        ('{"glassd_recording": 1, "model": "x", "mtu": 518, "glassd": ""}', "line 1: mtu: 518"),
+        ("HEAD", "no connection begins in line 2"),
+        ('HEAD\n{"at": 1, "to": "glasses", "data": "00"}', "no connection begins in line 2"),
+        ('HEAD\n{"at": 1, "session": 19}', "line 2: session: 19; 20 to 512"),
+        ('HEAD\n{"at": 1, "packet_size": -4}', "line 2: packet_size: -4; 20 to 512"),
+        ('HEAD\n{"at": 1, "to": "glasses", "data": "GG"}', "line 2: data: two digits"),
+        ('HEAD\n{"at": 1, "to": "glasses", "data": "%s"}' % ("00" * 513), "at most 512 bytes"),
+        ('HEAD\n{"at": 0, "session": 20}\n{"at": 1, "to": "gla', "line 3: Input data was trunc"),
         ('HEAD\n{"at": -1}', "line 2: at: -1.0"),
         ('HEAD\n{"at": 1, "data": "00"}', "line 2: to: missing"),
         ('HEAD\n{"at": 1, "to": "glasses", "data": "0"}', "line 2: "),
@@ -119,6 +131,52 @@ def test_a_bad_file_is_refused_with_its_line(tmp_path, text, says):
     with pytest.raises(BadRecording, match=re.escape(says)) as refused:
         read(path)
     assert "glassd record FILE" in str(refused.value)
+
+
+@pytest.mark.parametrize("version", ["2", '"new"', "1.5"])
+def test_a_recording_of_another_version_says_so(tmp_path, version):
+    path = tmp_path / "other.jsonl"
+    path.write_text(f'{{"glassd_recording": {version}, "models": []}}\n', encoding="utf-8")
+    with pytest.raises(BadRecording, match=re.escape("this glassd reads 1: use the glassd that")):
+        read(path)
+
+
+def test_a_file_that_an_editor_wrote_is_read(tmp_path):
+    """With a mark at its beginning, lines that end as on Windows, and empty ones."""
+    text = (FOLDER / "even_g1.jsonl").read_text(encoding="utf-8")
+    path = tmp_path / "edited.jsonl"
+    path.write_bytes(b"\xef\xbb\xbf" + text.replace("\n", "\r\n\r\n").encode())
+    assert read(path) == read(FOLDER / "even_g1.jsonl")
+
+
+def edited(name: str, change):
+    """Return the problems of a recording of which lines were changed by hand."""
+    recording = read(FOLDER / name)
+    lines = tuple(change(line) for line in recording.lines)
+    changed = Recording(recording.header, lines)
+    play_to_glasses(changed)
+    return play_to_central(changed).problems
+
+
+def test_a_packet_without_its_side_is_a_problem_and_no_error():
+    problems = edited("even_g1.jsonl", lambda line: replace(line, side=None))
+    assert any("side: left or right is needed" in problem for problem in problems)
+
+
+def test_a_packet_with_a_side_that_there_is_not_is_a_problem_and_no_error():
+    one_more = lambda line: replace(line, side=Side.LEFT) if line.is_packet else line  # noqa: E731
+    problems = edited("mock_full.jsonl", one_more)
+    assert any("side: left or right is needed" in problem for problem in problems)
+
+
+@pytest.mark.parametrize("zeros", [-1, 1 << 40, "8", 1.5, True])
+def test_zeros_that_no_message_has_are_a_problem_and_no_memory(zeros):
+    frames = [{"hex": "", "zeros": 1 << 22}] * 2 if zeros is True else [{"hex": "", "zeros": zeros}]
+    message = {"type": "MicrophoneChunk", "stream": 1, "index": 0, "frames": frames}
+    problems = edited(
+        "mock_full.jsonl", lambda line: replace(line, message=message) if line.message else line
+    )
+    assert any("zeros" in problem for problem in problems)
 
 
 def test_a_file_that_is_too_large_is_not_read(tmp_path):

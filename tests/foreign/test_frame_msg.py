@@ -11,9 +11,13 @@ from frame_msg import (
     FrameMsg,
     RxPhoto,
     RxTap,
+    TxAutoExpSettings,
     TxCaptureSettings,
+    TxImageSpriteBlock,
+    TxManualExpSettings,
     TxPlainText,
     TxSprite,
+    TxTextSpriteBlock,
 )
 from PIL import Image
 
@@ -96,6 +100,56 @@ async def test_a_sprite_is_on_the_lens(wear, tmp_path):
         await start_app(host, tmp_path)
         await host.send_message(SPRITE, TxSprite.from_image_bytes(picture()).pack())
         await ear.wait("lens", where=lambda lens: lens["lit"] > 1000 and not lens["lines"])
+
+
+@pytest.mark.parametrize("compress", [False, True])
+async def test_a_picture_in_strips_is_on_the_lens(wear, tmp_path, compress):
+    _mock, ear = await wear("sim:frame")
+    sprite = TxSprite.from_image_bytes(picture(), compress=compress)
+    block = TxImageSpriteBlock(sprite, sprite_line_height=16)
+    async with connected() as host:
+        await start_app(host, tmp_path)
+        await host.send_message(SPRITE, block.pack())
+        for strip in block.sprite_lines:
+            await host.send_message(SPRITE, strip.pack())
+        await ear.wait("lens", where=lambda lens: lens["lit"] > 1000 and not lens["lines"])
+
+
+@pytest.mark.filterwarnings("ignore:Image.Image.getdata:DeprecationWarning")
+async def test_text_as_sprites_is_on_the_lens(wear, tmp_path):
+    _mock, ear = await wear("sim:frame")
+    block = TxTextSpriteBlock(width=300, font_size=20, max_display_rows=3, text="one\ntwo\nthree")
+    async with connected() as host:
+        await start_app(host, tmp_path)
+        await host.send_message(SPRITE, block.pack())
+        for line in block.sprites:
+            await host.send_message(SPRITE, line.pack())
+        await ear.wait("lens", where=lambda lens: lens["lit"] > 100 and not lens["lines"])
+
+
+async def test_its_exposure_settings_are_taken(wear, tmp_path):
+    await wear("sim:frame")
+    async with connected() as host:
+        await start_app(host, tmp_path)
+        await host.send_message(0x0E, TxAutoExpSettings().pack())
+        await host.send_message(0x0F, TxManualExpSettings().pack())
+
+
+async def test_a_raw_photo_lacks_the_header_of_a_full_one(wear, tmp_path):
+    """Not with `is_raw`: frame-msg 5.2.1 then puts the header before it twice."""
+    await wear("sim:frame")
+    taken = []
+    async with connected() as host:
+        await start_app(host, tmp_path)
+        photos = await RxPhoto(upright=False).attach(host)
+        for raw in (False, True):
+            order = TxCaptureSettings(resolution=512, quality_index=3, raw=raw)
+            await host.send_message(CAPTURE, order.pack())
+            taken.append(await asyncio.wait_for(photos.get(), PATIENCE_S))
+    full, rest = taken
+    with Image.open(BytesIO(full[:623] + rest)) as image:
+        image.load()
+        assert image.size == (512, 512)
 
 
 async def test_a_photo_arrives(wear, tmp_path):

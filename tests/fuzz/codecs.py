@@ -75,6 +75,7 @@ from firmware_bridge.own_commands import (
     StreamChanged,
     StreamVideo,
     Turn,
+    Vibrate,
     VideoChanged,
     WifiChanged,
 )
@@ -130,9 +131,10 @@ COMMANDS: Final = (
     StartTranslation("en", "fr"),
     ShowTranslation("Hello", "Bonjour"),
     GetRunningApp(),
-    SetClock(1_800_000_000),
-    GetWifi(),
     GetMotion(),
+    SetClock(1_800_000_000),
+    Vibrate(),
+    GetWifi(),
     RecordVideo(True),
     GetVideo(),
     StreamVideo("rtmp://192.168.4.2/live"),
@@ -149,11 +151,11 @@ EVENTS: Final = (
     CaseChanged(60, charging=True),
     VoiceNotesChanged((VoiceNote(1, 5, 7), VoiceNote(2, 6, 8))),
     VoiceNoteFetched(1, bytes(range(256)) * 4),
+    MotionRead((0.0, 0.5, 9.8125), (1.0, 0.0, 0.0), (20.0, 0.0, -40.0)),
     WifiChanged(True, "Home", "192.168.4.20"),
     HotspotChanged(True, "Own", "secret", "192.168.43.1"),
     VideoChanged(True),
     StreamChanged(True, "streaming"),
-    MotionRead((0.0, 0.0, 9.8), (0.5, 0.0, 0.0), (1.0, 2.0, 3.0)),
 )
 
 

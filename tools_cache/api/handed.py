@@ -174,7 +174,8 @@ class Questions(Protocol):
     """What some finished glasses answer, for the tools of `glasses` alone: `wifi {}`, `join_wifi
     {ssid, password?}` and `leave_wifi {forget?}` (`{connected, ssid, address}`), `wifi_networks {}`
     (`{networks: [{ssid, dbm, open}]}`), `gallery {}` (`{photos, videos, bytes, busy}`), `motion {}`
-    (`{acceleration, rotation, magnetism}`, three numbers each).
+    (`{acceleration, rotation, magnetism}`, three numbers each;
+    None where the glasses do not say it).
     """
 
     async def __call__(self, question: str, details: Mapping[str, Json], /) -> Mapping[str, Json]:

@@ -1,6 +1,7 @@
 """Records what passes between glassd and the glasses, in a thread beside the person's answers."""
 
 import queue
+import tempfile
 import threading
 import time
 from argparse import Namespace
@@ -13,7 +14,7 @@ from edge.commands.shared.daemon import ask, client
 from edge.commands.shared.form import can_ask
 from edge.commands.shared.terminal import typed
 from edge.runtime.errors import UserError
-from firmware_bridge.recording.files import write
+from firmware_bridge.recording.files import Recording, write
 from firmware_bridge.recording.make import RecordingMaker
 from firmware_bridge.recording.playback import play_to_central
 
@@ -24,10 +25,13 @@ LOOK_S: Final = 0.2
 CONNECT_S: Final = 90.0
 """Real glasses take seconds to be found again, and more after they were used by a phone."""
 ANSWER_S: Final = 120.0
+LEAST_ROOM: Final = 64 * 1024
+"""Bytes for which there must be room before it is worth to record; a minute of pages is less."""
 PERSONAL: Final = (
     "A recording has every packet between glassd and the glasses. That includes the texts of all "
-    "pages and notifications that are shown, and what the glasses themselves understood of your "
-    "words. Hardware addresses, serial numbers and the glasses' names are replaced."
+    "pages, notifications, calendars and notes that are shown, and what the glasses themselves "
+    "understood of your words. Hardware addresses, serial numbers, the glasses' names, and the "
+    "names and addresses of Wi-Fi networks are replaced."
 )
 
 
@@ -134,7 +138,36 @@ def check_file(args: Namespace) -> Path:
     if not path.parent.is_dir():
         problem = f"there is no folder {path.parent}"
         raise UserError("USAGE", problem, "make it, or name another file", exit_code=2)
+    try:
+        with tempfile.TemporaryFile(dir=path.parent) as file:
+            file.write(bytes(LEAST_ROOM))
+    except OSError as error:
+        why = (error.strerror or str(error)).lower()
+        problem = f"no file can be written to the folder {path.parent}: {why}"
+        raise UserError("FAILED", problem, "name a file in another folder") from None
     return path
+
+
+def _write(path: Path, recording: Recording) -> tuple[Path, str]:
+    """Write the file, or one of its name in a new folder for temporary files if that fails: what
+    was recorded may not come again. Return where it is, and why not where it should be. Raise
+    `UserError`.
+    """
+    why = f"{path}: there is such a file by now"
+    if not path.exists():
+        try:
+            write(path, recording)
+        except OSError as error:
+            why = os_problem(error)
+        else:
+            return path, ""
+    try:
+        other = Path(tempfile.mkdtemp(prefix="glassd-")) / path.name
+        write(other, recording)
+    except OSError as error:
+        problem = f"{why}; and {os_problem(error)}"
+        raise UserError("FAILED", problem, "make room, and record again") from None
+    return other, why
 
 
 def save(recorder: PacketRecorder, path: Path, screen: Screen, *, sound: bool, photos: bool) -> int:
@@ -143,10 +176,7 @@ def save(recorder: PacketRecorder, path: Path, screen: Screen, *, sound: bool, p
     if recording is None:
         problem = "no glasses connected while it was recorded; nothing was written"
         raise UserError("NOT_FOUND", problem, "see: glassd status", exit_code=4)
-    try:
-        write(path, recording)
-    except OSError as error:
-        raise UserError("FAILED", os_problem(error), "name another file") from None
+    path, instead = _write(path, recording)
     problems = play_to_central(recording).problems
     facts = {
         "file": str(path),
@@ -157,6 +187,7 @@ def save(recorder: PacketRecorder, path: Path, screen: Screen, *, sound: bool, p
         "problems": problems[:10],
     }
     lines = [f"{path}: {recorder.maker.packets} packets of {recorder.maker.model}"]
+    lines += [f"it is not where you wanted it: {instead}"] if instead else []
     lines += [f"it ended by itself: {recorder.ended}"] if recorder.ended else []
     lines += [f"glassd does not understand all of it again: {problems[0]}"] if problems else []
     return screen.result(facts, *lines)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from firmware_bridge.codecs.even_g2 import config
+from firmware_bridge.codecs.even_g2.own import MOST_DEPTH, MOST_VERTICAL, read_position
 from firmware_bridge.messages import (
     Command,
     SetBrightness,
@@ -23,6 +24,9 @@ class ArmFacts:
     silent: bool = False
     wear_detection: bool = True
     brightness: int = 35
+    vertical: int = 6
+    depth: int = 1
+    head_up: bool = True
     auto_brightness: bool = False
     angle: int = 30
     firmware: str = "2.2.20"
@@ -35,8 +39,11 @@ def settings(facts: ArmFacts) -> Fields:
     return {
         1: 1,
         2: facts.brightness,
+        3: facts.vertical,
+        4: facts.depth,
         5: facts.firmware,
         6: facts.firmware,
+        7: int(facts.head_up),
         8: facts.angle,
         10: int(facts.wear_detection),
         12: facts.battery,
@@ -56,9 +63,16 @@ def setting(body: Message, facts: ArmFacts) -> Command | None:
         facts.auto_brightness = bool(inner.integer(1))
         facts.brightness = min(100, inner.integer(2))
         return SetBrightness(facts.brightness, facts.auto_brightness)
+    if config.VERTICAL in body or config.DEPTH in body:
+        if config.VERTICAL in body:
+            facts.vertical = min(MOST_VERTICAL, body.message(config.VERTICAL).integer(1))
+        if config.DEPTH in body:
+            facts.depth = min(MOST_DEPTH, body.message(config.DEPTH).integer(1))
+        return read_position(facts.vertical, facts.depth)
     if config.HEAD_UP in body:
-        command = SetHeadUpAngle(body.message(config.HEAD_UP).integer(2))
-        facts.angle = command.degrees
+        head_up = body.message(config.HEAD_UP)
+        command = SetHeadUpAngle(head_up.integer(2))
+        facts.head_up, facts.angle = bool(head_up.integer(1)), command.degrees
         return command
     if config.WEAR in body:
         facts.wear_detection = bool(body.message(config.WEAR).integer(1))

@@ -9,17 +9,16 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final, Literal
 
-from msgspec.structs import replace
-
 from firmware_bridge.codec import NEED_DATA, Incoming, _NeedData
 from firmware_bridge.codecs.even_g2 import PAGE_BYTES, SOUND, config, files, hub
 from firmware_bridge.codecs.even_g2.events import EventDecoder
 from firmware_bridge.codecs.even_g2.hub import Code
-from firmware_bridge.codecs.even_g2.lanes import ANSWER_S, Flow, Lane, Task, ask, once
+from firmware_bridge.codecs.even_g2.lanes import NEVER, Flow, Lane, Task, ask, once
+from firmware_bridge.codecs.even_g2.own import OwnEncoder
 from firmware_bridge.codecs.even_g2.pages import HubPage
 from firmware_bridge.codecs.even_g2.picture import pictures
 from firmware_bridge.codecs.even_g2.sound import PAUSE_S, SoundStream
-from firmware_bridge.codecs.even_g2.wire import STOCK, Dialect, Joiner, Kind, Received
+from firmware_bridge.codecs.even_g2.wire import RAW, STOCK, Dialect, Joiner, Kind, Manner, Received
 from firmware_bridge.errors import CommandRefused, LinkLost, LocalMisuse, LostReason
 from firmware_bridge.messages import (
     AllowApps,
@@ -32,10 +31,12 @@ from firmware_bridge.messages import (
     Failed,
     Hello,
     Hiding,
+    OwnCommand,
     PageClosed,
     Ping,
     Reply,
     SetBrightness,
+    SetClock,
     SetSilentMode,
     ShowNotification,
     ShowPage,
@@ -44,9 +45,10 @@ from firmware_bridge.messages import (
     StopMicrophone,
     UpdatePage,
 )
+from firmware_bridge.own_commands import GetMotion, MotionRead
 from firmware_bridge.packets import MIN_PACKET, channel_of, clamp_packet
 from firmware_bridge.protobuf import Message
-from firmware_bridge.sides import Side, Sided, SideNews, SidePacket
+from firmware_bridge.sides import Side, Sided, SideNews
 from firmware_bridge.text_rows import lay_out
 from firmware_bridge.whole_page import whole_page
 
@@ -55,6 +57,7 @@ DOUBT_S: Final = 1.5
 """Seconds after which a page that may be gone is looked for, as one host waits."""
 MAX_REQUESTS: Final = 64
 """Commands without an answer; beyond it the caller is not waiting for answers."""
+UNKNOWN: Final = float("-inf")
 _LENS: Final = (ShowPage, UpdatePage, ClearPage, ExitToDashboard)
 
 
@@ -81,20 +84,27 @@ class EvenG2Codec:
         self._up: dict[Side, Lane] = {}
         """The arms that are there, left before right."""
         self._met = False
+        manner = Manner(dialect)
         self._lanes = {
-            side: Lane(self._ended, partial(self._silent.append, side), dialect) for side in Side
+            side: Lane(side, self._ended, partial(self._silent.append, side), manner)
+            for side in Side
         }
         self._joiners = {side: Joiner(Kind.GLASSES) for side in Side}
         self._events = EventDecoder(self._doubt)
-        self._hub = HubPage(dialect)
+        self._hub = HubPage(dialect.image_bytes)
         self._number = 0
         self._page: ShowPage | None = None
         self._stream: SoundStream | None = None
-        self._silenced_at = float("-inf")
+        self._silenced_at = self._rested_at = UNKNOWN
+        self._wants_motion = False
+        self._own_commands = OwnEncoder(dialect)
+        self._offset_s = 0
         self._now = 0.0
-        self._battery_at: float | None = None
+        self._battery_at = NEVER
         self._hub_beat_at = 0.0
-        self._probe_at: float | None = None
+        self._probe_at = NEVER
+        self._quiet_until = UNKNOWN
+        """Until then nothing is due but packets that wait."""
         self.set_max_packet(max_packet)
 
     def set_max_packet(self, size: int) -> None:
@@ -106,7 +116,7 @@ class EvenG2Codec:
 
     def receive_packet(self, packet: Sided, now: float) -> None:
         """Process a packet, or a side's loss or return. Raises nothing but `RemoteViolation`."""
-        self._now = now
+        self._now, self._quiet_until = now, UNKNOWN
         try:
             if isinstance(packet, SideNews):
                 self._side(packet, now)
@@ -136,8 +146,21 @@ class EvenG2Codec:
                 self._tell(chunk)
 
     def _unasked(self, side: Side, received: Received) -> None:
-        if received.payload:
-            self._tell(*self._events.decode(side, received.sid, Message(received.payload)))
+        if not received.payload or received.sid in RAW:
+            return
+        events = self._events.decode(side, received.sid, Message(received.payload))
+        if any(isinstance(event, MotionRead) for event in events):
+            self._moved(events)
+        else:
+            self._tell(*events)
+
+    def _moved(self, events: list[Event]) -> None:
+        """Report motion that was asked for, once; then the sensor rests again."""
+        if self._wants_motion:
+            self._tell(*events)
+        if self._wants_motion or self._now - self._rested_at >= PAUSE_S:
+            self._wants_motion, self._rested_at = False, self._now
+            self._own(self._own_commands.motion(on=False))
 
     def next_event(self) -> Incoming | Literal[_NeedData.NEED_DATA]:
         """Return the next answer or event."""
@@ -161,8 +184,8 @@ class EvenG2Codec:
             lane.clear(f"the {side} side is away")
             return
         self._up = dict(sorted({**self._up, side: lane}.items()))
-        lane.sent_at = lane.heard_at = now
-        lane.add(Task(config.greet(side, self._settings_of(side), self._dialect)))
+        lane.heard_at = lane.beat_at = now
+        lane.add(Task(config.greet(side, self._state_of(side), self._dialect)))
         if side is Side.RIGHT:
             self._restore()
         if not self._met:
@@ -170,9 +193,9 @@ class EvenG2Codec:
         while self._held:
             self._begin(self._held.popleft())
 
-    def _settings_of(self, side: Side) -> Callable[[Message], None]:
-        """Return what reports the settings that an arm answers with."""
-        return lambda answer: self._tell(*self._events.settings(side, answer))
+    def _state_of(self, side: Side) -> config.Report:
+        """Return what reports the state that an arm answers with."""
+        return lambda sid, answer: self._tell(*self._events.decode(side, sid, answer))
 
     def _restore(self) -> None:
         """Restore page and microphone on the right arm: it lost both."""
@@ -184,14 +207,14 @@ class EvenG2Codec:
 
     def _doubt(self) -> None:
         """The page may be gone: look for it soon."""
-        if self._hub.alive and self._probe_at is None:
+        if self._hub.alive and self._probe_at == NEVER:
             self._probe_at = self._now + DOUBT_S
 
     # -------------------------------------------------------------- out
 
     def send(self, message: Command | Event | Reply, now: float, *, re: int | None = None) -> int:  # noqa: ARG002 - the contract's
         """Start a command. Raises `CommandRefused` if impossible now, `LocalMisuse` if too many."""
-        self._now = now
+        self._now, self._quiet_until = now, UNKNOWN
         if not isinstance(message, Command):
             raise CommandRefused("unsupported", f"a central never says {type(message).__name__}")
         tasks = [task for lane in self._lanes.values() for task in lane.tasks()]
@@ -241,8 +264,15 @@ class EvenG2Codec:
             case StopMicrophone():
                 return once(ask(hub.audio(on=False)))
             case AllowApps() | ShowNotification():
-                return files.send(command)
-        return once(config.setting(command))
+                return files.send(command, self._offset_s)
+            case SetClock():
+                self._offset_s = command.offset_s
+                return self._own_commands.flow(command)
+            case GetMotion():
+                return self._move()
+            case OwnCommand():
+                return self._own_commands.flow(command)
+        return once(config.setting(command, self._dialect))
 
     def _draw(self, page: ShowPage) -> Flow:
         """Return the flow that shows a page. Raises `CommandRefused` if it is too large."""
@@ -274,11 +304,15 @@ class EvenG2Codec:
     def packets_to_send(self, now: float) -> list[Sided]:
         """Return the packets to send now: sides given up first, then packets, left before right."""
         self._now = now
-        out: list[Sided] = [*self._given_up]
-        self._given_up.clear()
-        for side, lane in self._up.items():
-            out += [SidePacket(side, packet) for packet in lane.emit(now)]
-        self._settle(now)
+        out: list[Sided] = []
+        if self._given_up:
+            out += self._given_up
+            self._given_up.clear()
+        for lane in self._up.values():
+            if lane.emit(now, out):
+                self._quiet_until = UNKNOWN
+        if self._silent:
+            self._settle(now)
         return out
 
     def backlog(self) -> int:
@@ -301,6 +335,14 @@ class EvenG2Codec:
             self._stream.opened(self._now)
         return Done()
 
+    def _move(self) -> Flow:
+        """Switch the motion sensor on until its first report; it needs a page."""
+        failed = yield from self._hub.ensure()
+        if not self._hub.alive:
+            return failed
+        self._wants_motion = True
+        return (yield from self._own_commands.motion(on=True))
+
     def _look_for_page(self) -> Flow:
         """Find out whether the page is still there, and report if not."""
         yield from self._hub.probe()
@@ -314,30 +356,43 @@ class EvenG2Codec:
 
     def next_timer(self) -> float | None:
         """The time when `handle_timer` must be called, or None."""
-        due = [self._battery_at, self._probe_at]
+        if self._quiet_until == UNKNOWN:
+            self._quiet_until = self._next_due()
+        soonest = self._quiet_until
         for lane in self._up.values():
-            due += (lane.due(), lane.beat_due())
-        due.append(self._hub_beat_at if self._hub.alive else None)
-        due.append(None if self._stream is None else self._stream.due())
-        return min((moment for moment in due if moment is not None), default=None)
+            if lane.has_packets() and lane.free_at < soonest:
+                soonest = lane.free_at
+        return None if soonest == NEVER else soonest
+
+    def _next_due(self) -> float:
+        """Return when something but a packet is due; infinity if nothing is."""
+        soonest = min(self._battery_at, self._probe_at)
+        for lane in self._up.values():
+            soonest = min(soonest, lane.due(), lane.beat_due())
+        if self._hub.alive:
+            soonest = min(soonest, self._hub_beat_at)
+        if self._stream is not None:
+            soonest = min(soonest, self._stream.due())
+        return soonest
 
     def handle_timer(self, now: float) -> None:
         """Retry, and send heartbeats. Raises `LinkLost(SILENT)` if neither arm answers."""
-        self._now = now
+        if now < self._quiet_until:
+            return
+        self._now, self._quiet_until = now, UNKNOWN
         for lane in self._up.values():
             lane.timer(now)
             if now >= lane.beat_due():
                 lane.beat_at = now
                 lane.add(Task(once(config.heartbeat())), urgent=True)
-        if self._battery_at is not None and now >= self._battery_at:
+        if now >= self._battery_at:
             self._battery_at = now + BATTERY_EVERY_S
             for side, lane in self._up.items():
-                lane.add(Task(config.look(self._settings_of(side))))
-        if self._probe_at is not None and now >= self._probe_at:
-            self._probe_at = None
+                lane.add(Task(config.look(side, self._state_of(side))))
+        if now >= self._probe_at:
+            self._probe_at = NEVER
             self._own(self._look_for_page())
-        reopen_at = None if self._stream is None else self._stream.due()
-        if self._stream is not None and reopen_at is not None and now >= reopen_at:
+        if self._stream is not None and now >= self._stream.due():
             self._stream.reopening()
             self._own(self._listen())
         self._beat_page(now)
@@ -347,8 +402,14 @@ class EvenG2Codec:
         """Keep the page alive: without heartbeats it is gone after 10 s."""
         if self._hub.alive and now >= self._hub_beat_at:
             self._hub_beat_at = now + self._dialect.hub_beat_s
-            beat = replace(ask(hub.beat(self._dialect)), timeout_s=ANSWER_S, tries=1)
-            self._own(once(beat), urgent=True)
+            self._own(self._beat(), urgent=True)
+
+    def _beat(self) -> Flow:
+        """Send the heartbeat of the page; glasses without a page do not answer it."""
+        answer = yield ask(hub.beat)
+        if answer is None:
+            self._doubt()
+        return None
 
     def _own(self, flow: Flow, *, urgent: bool = False) -> None:
         if Side.RIGHT in self._up:

@@ -13,6 +13,8 @@ OTHERS: Final[Mapping[str, tuple[Dialect, ...]]] = MappingProxyType(
         "container-name": (Dialect(named=False),),
         "widget-id": (Dialect(widget=10000),),
         "page-heartbeat": (Dialect(hub_beat_body=True),),
+        "time": (Dialect(utc=True),),
+        "motion-request": (Dialect(motion_field=20),),
         "image-session": (Dialect(image_session=False), Dialect(image_bytes=3800)),
         "wake-word-speed": (Dialect(wake_speed=80),),
         "auth": (Dialect(auth=False),),

@@ -3,12 +3,14 @@
 from collections.abc import Callable
 from typing import Final
 
-from firmware_bridge.codecs.even_g2.config import PUSH, PUSH_BODY, QUERY_BODY
+from firmware_bridge.codecs.even_g2.config import CASE_BODY, PUSH, PUSH_BODY, QUERY, QUERY_BODY
 from firmware_bridge.codecs.even_g2.hub import BODY, Cmd, HubEvent
+from firmware_bridge.codecs.even_g2.own import read_motion
 from firmware_bridge.codecs.even_g2.wire import Sid
 from firmware_bridge.messages import (
     BatteryChanged,
     ButtonReleased,
+    CaseChanged,
     Event,
     Gesture,
     Gestured,
@@ -27,6 +29,7 @@ _GESTURES: Final = {
     HubEvent.LONG_PRESS: Gesture.BUTTON_LONG,
 }
 _GONE: Final = (HubEvent.ABNORMAL_EXIT, HubEvent.SYSTEM_EXIT)
+_IN_FRONT: Final = {HubEvent.FOREGROUND: True, HubEvent.BACKGROUND: False}
 _ONBOARDED: Final = 3
 
 
@@ -36,6 +39,7 @@ class EventDecoder:
     def __init__(self, doubt: Callable[[], None]) -> None:
         self._doubt = doubt
         self._hidden = dict.fromkeys(Hiding, False)
+        self._case: CaseChanged | None = None
 
     def decode(self, side: Side, sid: int, message: Message) -> list[Event]:
         """Return the events of a message. Raises `RemoteViolation`."""
@@ -48,11 +52,14 @@ class EventDecoder:
                 return self._foreground(message.message(3))
             case Sid.SETTINGS if message.integer(1) == PUSH and PUSH_BODY in message:
                 return self.hides(Hiding.SILENT, bool(message.message(PUSH_BODY).integer(2)))
+            case Sid.SETTINGS if message.integer(1) == QUERY and QUERY_BODY in message:
+                return self._settings(side, message.message(QUERY_BODY))
+            case Sid.CASE if CASE_BODY in message:
+                return self._charge(message.message(CASE_BODY))
         return []
 
-    def settings(self, side: Side, answer: Message) -> list[Event]:
-        """Return the events of an answer to the settings query. Raises `RemoteViolation`."""
-        body = answer.message(QUERY_BODY)
+    def _settings(self, side: Side, body: Message) -> list[Event]:
+        """Return the events of the settings of an arm."""
         events: list[Event] = []
         if 12 in body:
             level = min(100, body.integer(12))
@@ -68,18 +75,31 @@ class EventDecoder:
         self._hidden[by] = hidden
         return [HidingChanged(by, hidden)]
 
+    def _charge(self, body: Message) -> list[Event]:
+        """Return the event of the case, if it is another than before."""
+        level = min(100, body.integer(1)) if 1 in body else None
+        case = CaseChanged(level, bool(body.integer(2)))
+        changed, self._case = case != self._case, case
+        return [case] if changed else []
+
     def _hub(self, event: Message) -> list[Event]:
         """Return the event of a page. A swipe has no meaning here: pages fit the lens."""
         source: Side | None = None
+        motion: Event | None = None
         if 3 in event:
             system = event.message(3)
             kind, source = system.integer(1), SOURCES.get(system.integer(2))
+            motion = read_motion(system) if kind == HubEvent.MOTION else None
         elif 2 in event:
             kind = event.message(2).integer(3)
         else:
             kind = event.message(1).integer(5)
+        if motion is not None:
+            return [motion]
         if kind in _GONE:
             self._doubt()
+        if kind in _IN_FRONT:
+            return self.hides(Hiding.DASHBOARD, not _IN_FRONT[HubEvent(kind)])
         if kind == HubEvent.RELEASE:
             return [ButtonReleased(source)]
         gesture = _GESTURES.get(HubEvent(kind)) if kind in set(HubEvent) else None

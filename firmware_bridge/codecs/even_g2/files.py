@@ -2,6 +2,7 @@
 
 import json
 import struct
+import time
 from typing import Any, Final
 
 from firmware_bridge.codecs.even_g2.lanes import ANSWER_S, Exchange, Flow
@@ -18,6 +19,8 @@ DATA: Final = 1
 END: Final = 2
 _OK: Final = (0, 1)
 _HEAD: Final = struct.Struct("<BIII80s")
+_NEEDED: Final = 13
+"""Bytes before the name, which hosts pad to 80 bytes."""
 _POLYNOMIAL: Final = 0x1EDC6F41
 _MASK: Final = 0xFFFFFFFF
 
@@ -40,9 +43,14 @@ def checksum(data: bytes) -> int:
     return value
 
 
-def send(command: AllowApps | ShowNotification) -> Flow:
-    """Return the flow that sends a file. Raises `CommandRefused` if it is too large."""
-    text = _whitelist(command) if isinstance(command, AllowApps) else _notification(command)
+def send(command: AllowApps | ShowNotification, offset_s: int = 0) -> Flow:
+    """Return the flow that sends a file. `offset_s`: by how much the wearer's time is ahead of UTC.
+    Raises `CommandRefused` if it is too large.
+    """
+    if isinstance(command, AllowApps):
+        text = _whitelist(command)
+    else:
+        text = _notification(command, offset_s)
     file = json.dumps(text, ensure_ascii=False, separators=(",", ":")).encode()
     if len(file) > MAX_MESSAGE:
         raise CommandRefused("too_big", f"a file of {len(file)} bytes; at most {MAX_MESSAGE}")
@@ -75,16 +83,17 @@ def _whitelist(command: AllowApps) -> dict[str, Any]:
     return {**switches, "ios_mail_enable": False, "app": listed}
 
 
-def _notification(command: ShowNotification) -> dict[str, Any]:
+def _notification(command: ShowNotification, offset_s: int) -> dict[str, Any]:
+    local = time.gmtime(command.at + offset_s) if command.at else None
     body = {
-        "msg_id": command.at & 0xFFFF,
+        "msg_id": command.number or command.at & 0xFFFF,
         "action": 0,
         "app_identifier": command.app.id,
         "title": command.title,
         "subtitle": command.subtitle,
         "message": command.text,
         "time_s": command.at,
-        "date": "",
+        "date": time.strftime("%Y%m%dT%H%M%S", local) if local else "",
         "display_name": command.app.name,
     }
     return {"android_notification": body}
@@ -104,10 +113,10 @@ class FileIn:
         """Process a message of C4; return its answer, None for none. Raises `RemoteViolation`."""
         match payload[:1]:
             case b"\0":
-                if len(payload) != _HEAD.size:
-                    detail = f"a file's head of {len(payload)} bytes; {_HEAD.size} are needed"
+                if len(payload) < _NEEDED:
+                    detail = f"a file's head of {len(payload)} bytes; {_NEEDED} are needed"
                     raise RemoteViolation(Violation.TRUNCATED, detail)
-                _, kind, size, crc, _ = _HEAD.unpack(payload)
+                _, kind, size, crc, _ = _HEAD.unpack(payload[: _HEAD.size].ljust(_HEAD.size, b"\0"))
                 self._head, self._file = (kind, size, crc), None
                 return bytes((START, 0))
             case b"\x02":

@@ -3,8 +3,9 @@
 A page is one text container over the whole canvas, and below it the containers of pictures.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import IntEnum
+from functools import partial
 from typing import Final
 
 from msgspec import Struct
@@ -19,7 +20,13 @@ IMAGE_ID: Final = 10
 """Of the first picture; the others count up."""
 EMPTY: Final = " "
 """Text of an empty page: the glasses ignore an empty string."""
+MAX_PIECE: Final = 4096
+"""Bytes of a picture in one message; with 6144 the glasses failed."""
 NO_COMPRESSION: Final = 0
+LZ4: Final = 2
+"""Of a picture in compressed blocks, which firmware from 2.2.6.10 on takes; 1 is a run-length code
+of which no more is known.
+"""
 
 
 class Cmd(IntEnum):
@@ -147,17 +154,20 @@ def text_update(text: str, dialect: Dialect = STOCK) -> dict[int, object]:
 
 
 def image_updates(
-    at: int, file: bytes, session: int, dialect: Dialect = STOCK
-) -> list[dict[int, object]]:
+    at: int, file: bytes, session: int, size: int = MAX_PIECE
+) -> list[Callable[[Dialect], dict[int, object]]]:
     """Return the messages that send the file of picture `at`."""
-    size = dialect.image_bytes
+    head = {1: IMAGE_ID + at, 2: image_name(at), 3: session, 4: len(file), 5: NO_COMPRESSION}
     pieces = [file[start : start + size] for start in range(0, len(file), size)]
-    number = session if dialect.image_session else IMAGE_ID + at
-    head = {1: IMAGE_ID + at, 2: image_name(at), 3: number, 4: len(file), 5: NO_COMPRESSION}
-    return [
-        {1: int(Cmd.IMAGE), BODY[Cmd.IMAGE]: {**head, 6: index, 7: len(piece), 8: piece}}
-        for index, piece in enumerate(pieces)
-    ]
+    return [partial(_image_update, head, index, piece) for index, piece in enumerate(pieces)]
+
+
+def _image_update(
+    head: Mapping[int, object], index: int, piece: bytes, dialect: Dialect
+) -> dict[int, object]:
+    number = head[3] if dialect.image_session else head[1]
+    body = {**head, 3: number, 6: index, 7: len(piece), 8: piece}
+    return {1: int(Cmd.IMAGE), BODY[Cmd.IMAGE]: body}
 
 
 def leave() -> dict[int, object]:

@@ -15,9 +15,9 @@ from firmware_bridge.codecs.even_g2 import FILE
 from firmware_bridge.codecs.even_g2.wire import (
     PACE_S,
     REQUEST,
-    STOCK,
     Dialect,
     Kind,
+    Manner,
     Received,
     Sid,
     cut,
@@ -26,25 +26,31 @@ from firmware_bridge.errors import CommandRefused, RemoteViolation
 from firmware_bridge.messages import Done, Failed, Reply
 from firmware_bridge.packets import MIN_PACKET, ChannelPacket
 from firmware_bridge.protobuf import Message, encode
+from firmware_bridge.sides import Side, Sided, SidePacket
 
 ANSWER_S: Final = 0.8
 """Seconds for one answer; 50 to 500 ms were observed."""
 TRIES: Final = 2
 BEAT_S: Final = 10.0
-"""Seconds without a packet to or from an arm before a heartbeat; hosts send one every 5 to 15 s."""
+"""Seconds from one heartbeat of an arm to the next; hosts send one every 5 to 15 s."""
+NEVER: Final = float("inf")
 _LAST_MAGIC: Final = 0xFF
 """Requests with a larger number are never answered (g2-kit)."""
 
 
+Contents = Mapping[int, Any] | Callable[[Dialect], Mapping[int, Any]]
+
+
 class Exchange(Struct, frozen=True):
-    """A request: `fields` of its message without the number, or `raw` bytes of the file service.
+    """A request: `fields` of its message without the number, perhaps by dialect, or `raw` bytes of
+    the file service.
 
     `answer`: first byte of the answer to raw bytes, None: there is none. `vital`: an arm that does
     not answer it, and says nothing else, is lost.
     """
 
     sid: int
-    fields: Mapping[int, Any] | None = None
+    fields: Contents | None = None
     raw: bytes = b""
     answer: int | None = None
     flag: int = REQUEST
@@ -103,22 +109,23 @@ class Lane:
 
     def __init__(
         self,
+        side: Side,
         ended: Callable[[Task, Reply | None], None],
         silent: Callable[[], None],
-        dialect: Dialect = STOCK,
+        manner: Manner,
     ) -> None:
         self.max_packet = MIN_PACKET
-        self.sent_at = self.heard_at = self.beat_at = float("-inf")
+        self.heard_at = self.beat_at = self.free_at = float("-inf")
+        self._side = side
         self._ended = ended
         self._silent = silent
-        self._dialect = dialect
+        self._manner = manner
         self._queue: deque[Task] = deque()
         self._urgent: deque[Task] = deque()
-        self._packets: deque[bytes] = deque()
+        self._packets: deque[Sided] = deque()
         self._open: _Open | None = None
         self._resting: Task | None = None
         self._due = float("-inf")
-        self._free_at = float("-inf")
         self._seq = self._magic = 0
 
     # -------------------------------------------------------------- tasks
@@ -150,20 +157,25 @@ class Lane:
 
     # -------------------------------------------------------------- out
 
-    def emit(self, now: float) -> list[bytes]:
-        """Return the packets to send now."""
-        out: list[bytes] = []
+    def emit(self, now: float, out: list[Sided]) -> bool:
+        """Append the packets to send now; return whether more than that has changed."""
+        packets, changed = self._packets, False
         while True:
-            if self._packets:
-                if now < self._free_at:
-                    break
-                out.append(self._packets.popleft())
-                self._free_at, self.sent_at = now + PACE_S, now
-                if not self._packets:
-                    self._sent(now)
-            elif self._open is not None or self._resting is not None or not self._go_on(now):
-                break
-        return out
+            if packets:
+                if now < self.free_at:
+                    return changed
+                out.append(packets.popleft())
+                self.free_at = now + PACE_S
+                if packets:
+                    return changed
+                changed = True
+                self._sent(now)
+            elif self._open is not None or self._resting is not None:
+                return changed
+            elif (self._urgent or self._queue) and self._go_on(now):
+                changed = True
+            else:
+                return changed
 
     def _sent(self, now: float) -> None:
         """The message is out: wait for its answer, if it has one."""
@@ -215,11 +227,11 @@ class Lane:
         waiting.left -= 1
         waiting.seqs.add(self._seq)
         waiting.magics.add(self._magic)
-        payload = exchange.raw
-        if exchange.fields is not None:
-            command, *bodies = exchange.fields.items()
-            fields = dict([command, (2, self._magic), *bodies])
-            payload = encode(fields, zeros=self._dialect.zeros)
+        payload, fields, dialect = exchange.raw, exchange.fields, self._manner.dialect
+        if fields is not None:
+            whole = fields(dialect) if callable(fields) else fields
+            command, *bodies = whole.items()
+            payload = encode(dict([command, (2, self._magic), *bodies]), zeros=dialect.zeros)
         try:
             packets = cut(
                 payload,
@@ -228,15 +240,16 @@ class Lane:
                 exchange.sid,
                 exchange.flag,
                 max_packet=self.max_packet,
-                way=self._dialect.cut,
+                way=dialect.cut,
             )
         except CommandRefused as refused:
             self._open = None
             waiting.task.flow.close()
             self._ended(waiting.task, _failure(refused))
             return
-        channel = FILE if exchange.fields is None else ""
-        self._packets.extend(ChannelPacket(packet, channel) for packet in packets)
+        if fields is None:
+            packets = [ChannelPacket(packet, FILE) for packet in packets]
+        self._packets.extend([SidePacket(self._side, packet) for packet in packets])
         self._due = now + exchange.timeout_s
 
     # -------------------------------------------------------------- in
@@ -250,6 +263,7 @@ class Lane:
         if payload is None:
             if received.seq not in waiting.seqs:
                 return False
+            self._manner.change()
             self._failed(Answer(received.result or 1, Message()), now)
             return True
         if waiting.exchange.fields is None:
@@ -285,17 +299,21 @@ class Lane:
 
     # -------------------------------------------------------------- time
 
-    def due(self) -> float | None:
-        """The time of the next action, or None."""
+    def has_packets(self) -> bool:
+        """Return whether packets wait to be sent; the next one goes at `free_at`."""
+        return bool(self._packets)
+
+    def due(self) -> float:
+        """The time of the next action; infinity if there is none, or packets come first."""
         if self._packets:
-            return self._free_at
+            return NEVER
         if self._open is not None or self._resting is not None:
             return self._due
-        return self._free_at if self._urgent or self._queue else None
+        return self.free_at if self._urgent or self._queue else NEVER
 
     def beat_due(self) -> float:
-        """The time of the next heartbeat: a while after the last, and after any silence."""
-        return max(self.beat_at, min(self.sent_at, self.heard_at)) + BEAT_S
+        """The time of the next heartbeat; other messages do not count in its place."""
+        return self.beat_at + BEAT_S
 
     def timer(self, now: float) -> None:
         """Repeat what was not answered in time; end a pause."""
@@ -308,7 +326,7 @@ class Lane:
             self._failed(None, now)
 
 
-def ask(fields: Mapping[int, Any], sid: int = Sid.HUB, **options: Any) -> Exchange:
+def ask(fields: Contents, sid: int = Sid.HUB, **options: Any) -> Exchange:
     """Return a request with a protobuf message."""
     return Exchange(sid, fields, **options)
 

@@ -73,11 +73,12 @@ CONFLICTS: Final = (
     ),
     Quirk(
         "motion-request",
-        "motion is asked for in field 22 (g2-kit, faceclaw) or 20 (MentraOS); we do not ask",
+        "motion is asked for in field 22 (g2-kit, faceclaw) or 20 (MentraOS); "
+        "we try the other one where the first is not taken",
     ),
     Quirk(
         "motion-numbers",
-        "motion comes in 32-bit (faceclaw) or 64-bit numbers (schema of g2-kit); we do not ask",
+        "motion comes in 32-bit (faceclaw) or 64-bit numbers (schema of g2-kit); both are read",
     ),
     Quirk(
         "first-arm",
@@ -116,6 +117,11 @@ CONFLICTS: Final = (
         "auth",
         "a session begins with an authentication (four hosts), or works without (g2-kit, "
         "faceclaw); we send it, and go on without an answer",
+    ),
+    Quirk(
+        "bonding",
+        "the glasses ask to pair after the first message of a link that is not encrypted "
+        "(captured), which one prose denies; we pair before, and go on where nobody asks",
     ),
     Quirk(
         "sound-arm",
@@ -162,12 +168,15 @@ _G2: Final = Model(
             "display.brightness": True,
             "display.silent": True,
             "display.notifications": True,
+            "display.position": True,
             "display.dashboard": True,
+            "display.dashboard_content": True,
             "clock": True,
             "microphone": True,
             "microphone.codecs": "lc3",
             "microphone.count": 1,
             "microphone.vad": False,
+            "imu": True,
             "prompt": False,
             "gestures": "tap,double_tap,button_long",
         }
@@ -215,6 +224,16 @@ _G2: Final = Model(
             "own-assistant",
             "the wake word is switched off at the start of a session: "
             "the glasses' own assistant would take the lens",
+        ),
+        Quirk(
+            "dashboard-parts",
+            "weather, calendar and a list of things to do are known; "
+            "what the numbers of its layout mean is not, so a layout is refused",
+        ),
+        Quirk(
+            "compressed-pictures",
+            "firmware from 2.2.6.10 on takes pictures as LZ4 blocks; one host alone says so, "
+            "and not what a byte of them is: ours are not compressed, the simulator takes them",
         ),
         *CONFLICTS,
     ),

@@ -1,13 +1,13 @@
 """The page on the glasses, as far as they acknowledged it, and the flows that change it."""
 
 from collections.abc import Generator, Sequence
+from functools import partial
 from typing import Final
 
 from firmware_bridge.codecs.even_g2 import hub
 from firmware_bridge.codecs.even_g2.hub import Cmd, Code, Rect
 from firmware_bridge.codecs.even_g2.lanes import Answer, Exchange, Flow, Rest, ask
 from firmware_bridge.codecs.even_g2.picture import Picture
-from firmware_bridge.codecs.even_g2.wire import STOCK, Dialect
 from firmware_bridge.messages import Done, Failed, Reply
 
 IMAGE_S: Final = 2.0
@@ -27,9 +27,9 @@ Steps = Generator[Exchange | Rest, Answer | None, Reply | None]
 class HubPage:
     """One page per pair, on the right arm. `alive`: whether there is one, as far as is known."""
 
-    def __init__(self, dialect: Dialect = STOCK) -> None:
+    def __init__(self, piece: int = hub.MAX_PIECE) -> None:
         self.alive = False
-        self._dialect = dialect
+        self._piece = piece
         self._text = ""
         self._places: tuple[Rect, ...] = ()
         self._files: dict[int, bytes] = {}
@@ -93,7 +93,7 @@ class HubPage:
         if text == self._text and not again:
             # the glasses must acknowledge a page that is to be readable
             again = True
-        answer = yield ask(hub.text_update(text, self._dialect))
+        answer = yield ask(partial(hub.text_update, text))
         if _code(answer) == Code.TEXT_OK:
             self._text = text
         else:
@@ -101,7 +101,7 @@ class HubPage:
         return None
 
     def _rebuild(self, text: str, places: tuple[Rect, ...]) -> Steps:
-        answer = yield ask(hub.page(Cmd.REBUILD, text, places, self._dialect))
+        answer = yield ask(partial(hub.page, Cmd.REBUILD, text, places))
         if _code(answer) in (Code.REBUILT, Code.CREATED):
             self._made(text, places)
         else:
@@ -114,7 +114,7 @@ class HubPage:
         """
         refused: Reply | None = None
         for cmd in (Cmd.CREATE, Cmd.REBUILD, Cmd.CREATE):
-            answer = yield ask(hub.page(cmd, text, places, self._dialect), tries=1)
+            answer = yield ask(partial(hub.page, cmd, text, places), tries=1)
             code = _code(answer)
             if code in (Code.CREATED, Code.REBUILT):
                 self._made(text, places)
@@ -132,7 +132,7 @@ class HubPage:
     def _send(self, at: int, file: bytes) -> Steps:
         self._files.pop(at, None)
         self._session = self._session % 0xFF + 1
-        for update in hub.image_updates(at, file, self._session, self._dialect):
+        for update in hub.image_updates(at, file, self._session, self._piece):
             answer = yield ask(update, timeout_s=IMAGE_S, tries=IMAGE_TRIES)
             if answer is None:
                 return None

@@ -10,14 +10,14 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 
 from firmware_bridge.codec import NEED_DATA, Incoming, _NeedData
-from firmware_bridge.codecs.even_g2 import FILE, FILE_ANSWER, SOUND, config
+from firmware_bridge.codecs.even_g2 import FILE, FILE_ANSWER, SOUND, config, services
 from firmware_bridge.codecs.even_g2.answers import ArmFacts, setting, settings
 from firmware_bridge.codecs.even_g2.events import SOURCES
 from firmware_bridge.codecs.even_g2.files import FileIn
-from firmware_bridge.codecs.even_g2.hub import BODY, Cmd, Code, HubEvent
+from firmware_bridge.codecs.even_g2.hub import BODY, MAX_PIECE, Cmd, Code, HubEvent
+from firmware_bridge.codecs.even_g2.own import OwnReader
 from firmware_bridge.codecs.even_g2.page_in import (
     MAX_NAME,
-    MAX_PIECE,
     HubPageIn,
     Refused,
     body_of,
@@ -42,6 +42,7 @@ from firmware_bridge.messages import (
     AudioFormat,
     BatteryChanged,
     ButtonReleased,
+    CaseChanged,
     ClearPage,
     Command,
     Done,
@@ -59,12 +60,15 @@ from firmware_bridge.messages import (
     StopMicrophone,
     WornChanged,
 )
+from firmware_bridge.own_commands import GetMotion, MotionRead
 from firmware_bridge.packets import MIN_PACKET, ChannelPacket, channel_of, clamp_packet
-from firmware_bridge.protobuf import Fields, Message, encode
+from firmware_bridge.protobuf import Double, Fields, Message, encode
 from firmware_bridge.sides import Side
 
-PAGE_S: Final = 10.0
-"""Seconds after the last heartbeat of a page until it is gone, with the microphone."""
+PAGE_S: Final = 10.5
+"""Seconds after the last heartbeat of a page until it is gone, with the microphone: "about 10", and
+one host sends it every 10.
+"""
 MAX_WAITING: Final = 512
 """Packets that may wait for the central; one that asks without reading gets no more answers."""
 STREAM: Final = 0
@@ -72,12 +76,22 @@ STREAM: Final = 0
 RING: Final = 2
 _PROTOBUF: Final = 5
 _FAIL: Final = 7
+_NOT_SUPPORTED: Final = 8
 """Result codes of frames."""
 _SOUND_SIZES: Final = [LC3_FRAME_BYTES] * LC3_FRAMES
 _GESTURES: Final = {
     Gesture.TAP: HubEvent.TAP,
     Gesture.DOUBLE_TAP: HubEvent.DOUBLE_TAP,
     Gesture.BUTTON_LONG: HubEvent.LONG_PRESS,
+}
+_OWN: Final = frozenset({Sid.CONFIG, Sid.SETTINGS, Sid.FOREGROUND, Sid.CASE, Sid.HUB})
+"""Services that are answered here, beside those in `services`; others are ignored."""
+_CONFIG_BODY: Final = {
+    config.ROLE: config.ROLE_BODY,
+    config.LINK: 6,
+    config.PART: 7,
+    config.UNPAIR: 8,
+    config.SOUND: 129,
 }
 _SOURCE_OF: Final = {side: number for number, side in SOURCES.items()}
 
@@ -89,6 +103,9 @@ class Variant(Struct, frozen=True):
     settings_flag: int = ANSWER
     needs_auth: bool = False
     silent_without_page: bool = False
+    ignores_zone: bool = False
+    wide_motion: bool = False
+    motion_fields: tuple[int, ...] = (22, 20)
     exit_keeps_page: bool = False
     max_name: int = MAX_NAME
     piece: int = MAX_PIECE
@@ -120,7 +137,11 @@ class EvenG2Arm:
         self.facts = facts or ArmFacts()
         self.page: HubPageIn | None = None
         self.authenticated = False
-        self.listening = False
+        self.encrypted = True
+        self.waits_for_bond = False
+        """The host sent its first message, and shall be asked to pair."""
+        self.listening = self.moving = False
+        self._own = OwnReader()
         self._variant = variant
         self._max_packet = clamp_packet(max_packet)
         self._out: deque[bytes] = deque()
@@ -171,7 +192,7 @@ class EvenG2Arm:
             if channel == FILE:
                 self._file(message.sid, message.payload)
             else:
-                self._message(message.sid, Message(message.payload))
+                self._message(message)
         except (RemoteViolation, ValueError) as error:
             self._out_packets([nak(message.seq, message.sid, _PROTOBUF)], channel)
             if isinstance(error, RemoteViolation):
@@ -184,10 +205,22 @@ class EvenG2Arm:
         """Return the next command."""
         return self._inbox.popleft() if self._inbox else NEED_DATA
 
-    def _message(self, sid: int, message: Message) -> None:
-        cmd, magic = message.integer(1), message.integer(2)
+    def _message(self, received: Received) -> None:
+        sid, payload = received.sid, received.payload or b""
         right = self.side is Side.RIGHT
+        if Sid.UPDATE <= sid <= Sid.UPDATE_END:
+            self._out_packets([nak(received.seq, sid, _NOT_SUPPORTED)], "")
+            return
+        if right and sid in services.KNOWN:
+            self._service(sid, payload)
+            return
+        if sid not in _OWN:
+            return
+        message = Message(payload)
+        cmd, magic = message.integer(1), message.integer(2)
         match sid:
+            case Sid.CONFIG if cmd == config.BEAT:
+                self._say_raw(sid, payload, channel="")
             case Sid.CONFIG:
                 self._config(cmd, magic, message)
             case Sid.SETTINGS:
@@ -198,28 +231,53 @@ class EvenG2Arm:
                     take(magic, message)
             case Sid.FOREGROUND if right:
                 shown = {1: int(Sid.HUB)} if self.page else {}
-                self._say(sid, {1: 1, 2: magic, 3: shown})
+                self._say(sid, {1: 1, 3: shown}, flag=NOTICE)
             case Sid.CASE if right:
                 self._say(sid, {1: 1, 2: magic, 3: dict(self.facts.case)})
-            case Sid.ONBOARDING | Sid.AI if right:
-                body = {each: message.data(each) for each in message.numbers() if each > 2}
-                self._say(sid, {1: cmd, 2: magic, **body})
+
+    def _service(self, sid: int, payload: bytes) -> None:
+        """Answer a service of the glasses' own, after what it asks for has been done."""
+        command = self._own.read(sid, Message(payload))
+        answer = services.answer(sid, payload)
+        said = encode(answer, zeros=self._variant.zeros) if isinstance(answer, dict) else answer
+        if command is None:
+            self._say_raw(sid, said, channel="")
+            return
+        self._command(
+            command,
+            lambda ok: self._say_raw(sid, said, flag=ANSWER if ok else _FAIL << 1, channel=""),
+        )
 
     def _config(self, cmd: int, magic: int, message: Message) -> None:
         match cmd:
             case config.AUTH:
                 self.authenticated = True
                 self._say(Sid.CONFIG, {1: cmd, 2: magic, config.AUTH_BODY: {}})
-                self._say(Sid.CONFIG, {1: cmd, config.AUTH_BODY: {1: 1}}, flag=NOTICE)
-            case config.BEAT:
-                self._say(Sid.CONFIG, {1: cmd, 2: magic, config.BEAT_BODY: {}})
-            case config.ROLE if self.side is Side.RIGHT:
-                self._say(Sid.CONFIG, {1: cmd, 2: magic, config.ROLE_BODY: {}})
-            case config.TIME if self.side is Side.RIGHT:
-                body = message.message(config.TIME_BODY)
-                local_s = body.integer(1) + 900 * body.signed(2)
+                self.waits_for_bond = not self.encrypted
+                if self.encrypted:
+                    self.bonded()
+            case _ if self.side is Side.LEFT:
+                return
+            case config.RING:
+                body = {config.RING_BODY: {4: config.RING_CONNECTED}}
+                self._say(Sid.CONFIG, {1: cmd, 2: magic, config.RING_BODY: {}})
+                self._say(Sid.CONFIG, {1: cmd, **body}, flag=NOTICE)
+            case config.ROLE | config.LINK | config.PART | config.UNPAIR | config.SOUND:
+                self._say(Sid.CONFIG, {1: cmd, 2: magic, _CONFIG_BODY[cmd]: {}})
+            case config.TIME:
+                time = message.message(config.TIME_BODY)
+                zone = 0 if self._variant.ignores_zone else time.signed(2)
+                local_s = time.integer(1) + config.ZONE_S * zone
                 answer = {1: cmd, 2: magic, config.TIME_BODY: {}}
                 self._command(SetClock(local_s), lambda _ok: self._say(Sid.CONFIG, answer))
+            case _:  # also a reset and a restart
+                refused = {1: cmd, 2: _NOT_SUPPORTED}
+                self._say(Sid.CONFIG, {1: config.REFUSED, 2: magic, config.REFUSED_BODY: refused})
+
+    def bonded(self) -> None:
+        """Report that the host is authenticated; on a link that is not encrypted, after that."""
+        self.waits_for_bond = False
+        self._say(Sid.CONFIG, {1: config.AUTH, config.AUTH_BODY: {1: 1}}, flag=NOTICE)
 
     def _settings(self, cmd: int, magic: int, message: Message) -> None:
         flag = self._variant.settings_flag
@@ -329,8 +387,15 @@ class EvenG2Arm:
             lambda ok: self._say_body(Cmd.AUDIO_TAKEN, magic, {1: int(on)} if ok else refused),
         )
 
-    def _motion(self, magic: int, _message: Message) -> None:
+    def _motion(self, magic: int, message: Message) -> None:
+        """Switch the motion sensor: the request is in one of two fields."""
+        fields = [field for field in self._variant.motion_fields if field in message]
+        if not fields:
+            raise RemoteViolation(Violation.BAD_MESSAGE, "a request for motion without its body")
+        self.moving = bool(message.message(fields[0]).integer(1)) and self.page is not None
         self._say_body(Cmd.MOTION_TAKEN, magic, {})
+        if self.moving:
+            self._command(GetMotion(), lambda _ok: None)
 
     def _without_page(self, cmd: Cmd, magic: int, code: Code) -> None:
         if not self._variant.silent_without_page:
@@ -339,6 +404,7 @@ class EvenG2Arm:
     def _drop_page(self) -> None:
         """Drop the page, and the microphone with it."""
         self.page = None
+        self.moving = False
         if self.listening:
             self.listening = False
             self._inbox.append(Incoming(StopMicrophone(STREAM)))
@@ -368,6 +434,13 @@ class EvenG2Arm:
                     self._drop_page()
             case BatteryChanged(level, charging):
                 self.facts.battery, self.facts.charging = level, charging
+                if charging and self.page is not None:
+                    self._drop_page()
+                    self._inbox.append(Incoming(ClearPage()))
+            case CaseChanged(level, charging):
+                case = {1: level or 0, 2: int(bool(charging))}
+                self.facts.case.update(case)
+                self._say(Sid.CASE, {1: 1, 3: dict(self.facts.case)}, flag=NOTICE)
             case WornChanged(worn):
                 self.facts.worn = worn
                 self._say(Sid.ONBOARDING, {1: 3, 5: {1: 1, 2: int(worn)}}, flag=NOTICE)
@@ -378,6 +451,12 @@ class EvenG2Arm:
             case HidingChanged(Hiding.DASHBOARD, hidden):
                 shown = {1: int(Sid.DASHBOARD)} if hidden else {}
                 self._say(Sid.FOREGROUND, {1: 1, 3: shown}, flag=NOTICE)
+            case MotionRead(acceleration=vector):
+                if self.moving:
+                    of = Double if self._variant.wide_motion else float
+                    motion = {axis: of(each) for axis, each in enumerate(vector, 1)}
+                    system = {1: int(HubEvent.MOTION), 3: motion}
+                    self._say_event({3: system})
             case MicrophoneChunk(index=at, frames=frames) if [*map(len, frames)] == _SOUND_SIZES:
                 data = b"".join(frames) + bytes((100, 0, 0, 0, at % 256))
                 self._out_packets([data], SOUND)
@@ -385,12 +464,20 @@ class EvenG2Arm:
                 raise LocalMisuse(f"an Even G2 never says {type(message).__name__}")
 
     def _hub_event(self, kind: HubEvent, side: Side | None) -> None:
-        """Report an event of the page; without one the glasses use gestures themselves."""
+        """Report an event of the page; without one the glasses use gestures themselves. A tap on a
+        list chooses its first entry.
+        """
         if self.page is None:
+            return
+        if kind is HubEvent.TAP and (chosen := self.page.chosen()) is not None:
+            self._say_event({1: chosen})
             return
         source = RING if side is None else _SOURCE_OF[side]
         system = {1: int(kind), 2: source} if kind is not HubEvent.SYSTEM_EXIT else {1: int(kind)}
-        self._say(Sid.HUB, {1: int(Cmd.EVENT), BODY[Cmd.EVENT]: {3: system}}, flag=NOTICE)
+        self._say_event({3: system})
+
+    def _say_event(self, event: Fields) -> None:
+        self._say(Sid.HUB, {1: int(Cmd.EVENT), BODY[Cmd.EVENT]: event}, flag=NOTICE)
 
     def _command(self, command: Command, answer: Callable[[bool], None]) -> None:
         self._number += 1

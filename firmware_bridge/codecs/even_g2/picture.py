@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from firmware_bridge.codecs.even_g2 import HEIGHT, WIDTH
+from firmware_bridge.codecs.even_g2 import HEIGHT, WIDTH, lz4
 from firmware_bridge.codecs.even_g2.hub import Rect
 from firmware_bridge.errors import RemoteViolation, Violation
 from firmware_bridge.messages import Tile
@@ -17,6 +17,8 @@ MAX_WIDTH: Final = 288
 MAX_HEIGHT: Final = 144
 """Pixels of one container of a picture."""
 MAX_PICTURES: Final = 4
+STRIDE: Final = WIDTH // 2
+"""Bytes of a row of the canvas."""
 _HEADER: Final = struct.Struct("<2sIII IiiHHIIiiII")
 _COLOURS: Final = 16
 _RESOLUTION: Final = 2835
@@ -26,6 +28,7 @@ _GREYS: Final = {
     bpp: bytes(level * 15 // ((1 << bpp) - 1) & 0x0F for level in range(256)) for bpp in (1, 2, 4)
 }
 """Bits of a pixel → level of a tile → level of the lens."""
+_HIGH: Final = bytes(level >> 4 for level in range(256))
 _OFFSET: Final = _HEADER.size + len(_PALETTE)
 
 
@@ -46,31 +49,54 @@ def pictures(tiles: Sequence[Tile]) -> tuple[Picture, ...]:
 
 
 def _draw(tiles: Iterable[Tile]) -> bytearray:
-    """Draw tiles on a dark canvas, a byte of 0 to 15 for each pixel, clipped at its edges."""
-    canvas = bytearray(WIDTH * HEIGHT)
+    """Draw tiles on a dark canvas of 4 bits a pixel, clipped at its edges."""
+    canvas = bytearray(STRIDE * HEIGHT)
     for tile in tiles:
-        wide = min(tile.width, WIDTH - tile.x)
-        if wide <= 0:
+        wide, high = min(tile.width, WIDTH - tile.x), min(tile.height, HEIGHT - tile.y)
+        if wide <= 0 or high <= 0:
             continue
-        greys = unpack(tile.pixels, tile.width, tile.bpp).translate(_GREYS[tile.bpp])
-        for y in range(min(tile.height, HEIGHT - tile.y)):
-            at = (tile.y + y) * WIDTH + tile.x
-            row = greys[y * tile.width : y * tile.width + wide]
-            canvas[at : at + wide] = row
+        rows, stride = _packed(tile)
+        if (wide, stride) == (WIDTH, STRIDE):
+            canvas[tile.y * STRIDE : (tile.y + high) * STRIDE] = rows[: high * STRIDE]
+            continue
+        first, end = (tile.x + 1) // 2, (tile.x + wide) // 2  # whole bytes; half ones beside them
+        for y in range(high):
+            at, row = (tile.y + y) * STRIDE, rows[y * stride : (y + 1) * stride]
+            begin = at + tile.x // 2
+            canvas[at + first : at + end] = row[first - tile.x // 2 : end - tile.x // 2]
+            if tile.x % 2:
+                canvas[begin] = canvas[begin] & 0xF0 | row[0] & 0x0F
+            if (tile.x + wide) % 2:
+                canvas[at + end] = canvas[at + end] & 0x0F | row[end - tile.x // 2] & 0xF0
     return canvas
 
 
+def _packed(tile: Tile) -> tuple[bytes, int]:
+    """Return a tile's rows in 4 bits a pixel, as they lie on the canvas, and the bytes of each."""
+    if tile.bpp == 4 and tile.x % 2 == 0:
+        return tile.pixels, (tile.width + 1) // 2
+    greys = unpack(tile.pixels, tile.width, tile.bpp).translate(_GREYS[tile.bpp])
+    before = b"\0" * (tile.x % 2)
+    after = b"\0" * ((tile.width + tile.x) % 2)
+    starts = range(0, len(greys), tile.width)
+    rows = b"".join(before + greys[at : at + tile.width] + after for at in starts)
+    return pack(rows, 4), (len(before) + tile.width + len(after)) // 2
+
+
 def _places(canvas: bytearray) -> list[Rect]:
-    """Return the containers that hold everything lit: the area of the ink, cut to their size."""
+    """Return the containers that hold everything lit: the area of the ink, cut to their size. All
+    begin and end at whole bytes.
+    """
     rows = _lit(canvas)
     if rows is None:
         return []
+    first, last = rows[0] // STRIDE, rows[1] // STRIDE
     ink = 0
-    for start in range(0, len(canvas), WIDTH):
-        ink |= int.from_bytes(canvas[start : start + WIDTH], "big")
-    columns = _lit(ink.to_bytes(WIDTH, "big")) or (0, 0)
-    x, width = _span(*columns, WIDTH)
-    y, height = _span(rows[0] // WIDTH, rows[1] // WIDTH, HEIGHT)
+    for start in range(first * STRIDE, (last + 1) * STRIDE, STRIDE):
+        ink |= int.from_bytes(canvas[start : start + STRIDE], "big")
+    columns = _lit(ink.to_bytes(STRIDE, "big")) or (0, 0)
+    x, width = _span(2 * columns[0], 2 * columns[1] + 1, WIDTH)
+    y, height = _span(first, last, HEIGHT)
     return [
         Rect(left, top, wide, high)
         for top, high in _parts(y, height, MAX_HEIGHT)
@@ -93,16 +119,19 @@ def _span(first: int, last: int, limit: int) -> tuple[int, int]:
 def _parts(begin: int, length: int, most: int) -> list[tuple[int, int]]:
     if length <= most:
         return [(begin, length)]
-    half = length // 2
+    half = (length // 2 + 1) // 2 * 2  # even: half a byte cannot be cut off
     return [(begin, half), (begin + half, length - half)]
 
 
 def bmp(canvas: bytearray | bytes, place: Rect) -> bytes:
-    """Return a part of the canvas as a BMP file: 4 bits, rows bottom up, padded to 4 bytes."""
-    padded = (place.width + 7) // 8 * 8
-    starts = (y * WIDTH + place.x for y in range(place.y, place.y + place.height))
-    rows = [bytes(canvas[at : at + place.width]).ljust(padded, b"\0") for at in starts]
-    pixels = pack(b"".join(reversed(rows)), 4)
+    """Return a part of the canvas as a BMP file: 4 bits, rows bottom up, padded to 4 bytes. It
+    begins at a whole byte.
+    """
+    wide, stride = (place.width + 1) // 2, (place.width + 7) // 8 * 4
+    start = place.y * STRIDE + place.x // 2
+    starts = range(start + (place.height - 1) * STRIDE, start - 1, -STRIDE)
+    rows = [canvas[at : at + wide] for at in starts]
+    pixels = (b"\0" * (stride - wide)).join([*rows, b""])
     shape = (40, place.width, place.height, 1, 4, 0, len(pixels), _RESOLUTION, _RESOLUTION)
     size = _OFFSET + len(pixels)
     header = _HEADER.pack(b"BM", size, 0, _OFFSET, *shape, _COLOURS, 0)
@@ -123,3 +152,23 @@ def read(file: bytes, place: Rect) -> Tile:
         raise RemoteViolation(Violation.TRUNCATED, f"{len(pixels)} bytes of pixels")
     rows = [pixels[at : at + wide] for at in range(0, len(pixels), stride)]
     return Tile(place.x, place.y, width, height, 4, b"".join(reversed(rows)))
+
+
+def read_lz4(file: bytes, place: Rect) -> Tile:
+    """Return a compressed picture as a tile: a byte for each pixel, its grey in the low half, or in
+    the high one where any byte has more; or a BMP file. Raises `RemoteViolation`.
+
+    That it has a byte for each pixel is all that one host says of it; which half has the grey is
+    assumed.
+    """
+    size = place.width * place.height
+    levels = lz4.decompress(file, max(size, _OFFSET + size))
+    if levels[:2] == b"BM" and len(levels) != size:
+        return read(levels, place)
+    if len(levels) != size:
+        raise RemoteViolation(Violation.TRUNCATED, f"{len(levels)} pixels where {size} are needed")
+    if max(levels) >= _COLOURS:
+        levels = levels.translate(_HIGH)
+    rows = (levels[at : at + place.width] for at in range(0, size, place.width))
+    even = b"".join(row + b"\0" * (place.width % 2) for row in rows)
+    return Tile(place.x, place.y, place.width, place.height, 4, pack(even, 4))

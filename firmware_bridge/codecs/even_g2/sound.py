@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from firmware_bridge.codecs.even_g2.lanes import NEVER
 from firmware_bridge.codecs.even_g2.wire import LC3_FRAME_BYTES, LC3_FRAMES, SOUND_BYTES, SOUND_S
 from firmware_bridge.errors import RemoteViolation, Violation
 from firmware_bridge.messages import MicrophoneChunk
@@ -11,6 +12,7 @@ PAUSE_S: Final = 2.0
 """Seconds without sound after which an open microphone is switched on again."""
 SWITCH_S: Final = 0.5
 """Seconds without sound of one arm after which that of the other is taken."""
+_COUNTER: Final = SOUND_BYTES - 1
 _LATE: Final = 20
 """A packet at most so far back is late or doubled; one further back begins a new count."""
 
@@ -37,16 +39,16 @@ class SoundStream:
         """It is being switched on again."""
         self._watching = False
 
-    def due(self) -> float | None:
-        """Return the time at which to switch it on again, or None: that was done already."""
-        return self._heard_at + PAUSE_S if self._watching else None
+    def due(self) -> float:
+        """Return the time at which to switch it on again; infinity: that was done already."""
+        return self._heard_at + PAUSE_S if self._watching else NEVER
 
     def receive(self, side: Side, packet: bytes, now: float) -> MicrophoneChunk | None:
         """Return five LC3 frames, 50 ms in all; None for a packet of the other arm.
 
-        Raises `RemoteViolation` for any other length.
+        What follows them is ignored. Raises `RemoteViolation` for fewer bytes.
         """
-        if len(packet) != SOUND_BYTES:
+        if len(packet) < SOUND_BYTES:
             raise RemoteViolation(Violation.TRUNCATED, f"sound packet of {len(packet)} bytes")
         if side is not self._arm:
             silent = now - self._heard_at >= SWITCH_S
@@ -55,10 +57,10 @@ class SoundStream:
             self._arm = side
             step = 1 if self._index < 0 else max(1, self._passed(now))
         else:
-            step = self._step(packet[-1], now)
+            step = self._step(packet[_COUNTER], now)
             if step == 0:
                 return None
-        self._counter, self._heard_at, self._watching = packet[-1], now, True
+        self._counter, self._heard_at, self._watching = packet[_COUNTER], now, True
         self._index = max(0, self._index + step)
         starts = range(0, LC3_FRAMES * LC3_FRAME_BYTES, LC3_FRAME_BYTES)
         frames = tuple(packet[at : at + LC3_FRAME_BYTES] for at in starts)

@@ -12,6 +12,7 @@ from enum import IntEnum, StrEnum
 from typing import Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from firmware_bridge.errors import CommandRefused, RemoteViolation, Violation
 
@@ -48,16 +49,34 @@ class Sid(IntEnum):
     """Services: byte 6 of a packet."""
 
     DASHBOARD = 0x01
+    MENU = 0x03
+    NOTIFICATIONS = 0x04
+    TRANSLATE = 0x05
+    PROMPTER = 0x06
     AI = 0x07
+    NAVIGATION = 0x08
     SETTINGS = 0x09
+    TRANSCRIBE = 0x0A
+    CONVERSATE = 0x0B
+    QUICK_LIST = 0x0C
     FOREGROUND = 0x0D
+    HEALTH = 0x0E
     ONBOARDING = 0x10
+    LANGUAGE = 0x20
+    TERMINAL = 0x30
     CONFIG = 0x80
     CASE = 0x81
+    RING = 0x91
     UPDATE = 0xC0
+    UPDATE_END = 0xC3
     FILE = 0xC4
     FILE_DATA = 0xC5
+    EXPORT_DATA = 0xC7
     HUB = 0xE0
+
+
+RAW: Final = range(Sid.UPDATE, Sid.EXPORT_DATA + 1)
+"""Services whose messages are no protobuf: firmware, and files in both directions."""
 
 
 class Cut(StrEnum):
@@ -87,9 +106,34 @@ class Dialect(Struct, frozen=True):
     image_bytes: int = 4096
     wake_speed: int = 32
     auth: bool = True
+    utc: bool = False
+    motion_field: int = 22
 
 
 STOCK: Final = Dialect()
+
+
+class Manner:
+    """How the glasses of one connection are spoken to: in a dialect, until they refuse a message in
+    it; then in the other form of each conflict, until they refuse that.
+    """
+
+    def __init__(self, first: Dialect) -> None:
+        self.dialect = first
+        self._other = replace(
+            first,
+            cut=Cut.A if first.cut is Cut.B else Cut.B,
+            zeros=not first.zeros,
+            named=not first.named,
+            widget=10000 if first.widget is None else None,
+            hub_beat_body=not first.hub_beat_body,
+            image_session=not first.image_session,
+            wake_speed=80 if first.wake_speed == 32 else 32,
+        )
+
+    def change(self) -> None:
+        """The glasses refused a message whole: they may take its other form."""
+        self.dialect, self._other = self._other, self.dialect
 
 
 def checksum(payload: bytes) -> bytes:
@@ -153,7 +197,8 @@ class BadChecksum(RemoteViolation):
 class Joiner:
     """Joins the fragments of one sender's messages, by service and sequence number.
 
-    Doubled fragments and messages are ignored; their order does not matter.
+    Doubled fragments are ignored, and doubled messages of glasses; a host may repeat itself. The
+    order of fragments does not matter, nor do bytes after those that are announced.
     """
 
     def __init__(self, kind: Kind) -> None:
@@ -168,14 +213,14 @@ class Joiner:
         start, kind, seq, size, total, index, sid, flag = packet[:HEAD]
         if (start, kind) != (START, self._kind):
             raise RemoteViolation(Violation.UNKNOWN_FRAME, f"a packet {start:02X} {kind:02X}")
-        if size != len(packet) - HEAD:
+        if size > len(packet) - HEAD:
             detail = f"{len(packet) - HEAD} bytes where {size} are announced"
             raise RemoteViolation(Violation.TRUNCATED, detail)
-        if not 1 <= index <= total:
-            raise RemoteViolation(Violation.BAD_ORDER, f"fragment {index} of {total}")
         if size == 0:
             return Received(seq, sid, flag, None)
-        whole = self._add((sid, seq, total), index, packet[HEAD:])
+        if not 1 <= index <= total:
+            raise RemoteViolation(Violation.BAD_ORDER, f"fragment {index} of {total}")
+        whole = self._add((sid, seq, total), index, packet[HEAD : HEAD + size])
         return None if whole is None else Received(seq, sid, flag, whole)
 
     def _add(self, key: tuple[int, int, int], index: int, body: bytes) -> bytes | None:
@@ -196,7 +241,7 @@ class Joiner:
         payload = whole[:-CRC_BYTES]
         if checksum(payload) != whole[-CRC_BYTES:]:
             raise BadChecksum(seq, sid)
-        if self._last == (key, whole):
+        if self._last == (key, whole) and (total > 1 or self._kind is Kind.GLASSES):
             return None
         self._last = (key, whole)
         return payload

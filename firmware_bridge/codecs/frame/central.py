@@ -1,5 +1,5 @@
-"""Frame and Halo, central role: our program on the glasses is found or uploaded, then messages
-become its messages, one packet at a time.
+"""Frame, Halo and Monocle, central role: our program on the glasses is found or uploaded, then
+messages become its messages, one packet at a time.
 """
 
 from collections import deque
@@ -13,17 +13,21 @@ from firmware_bridge.codecs.frame.jobs import Job, JobQueue
 from firmware_bridge.codecs.frame.page import page_job
 from firmware_bridge.codecs.frame.photo import PhotoIn
 from firmware_bridge.codecs.frame.program import Program, program
+from firmware_bridge.codecs.frame.prompts import LuaPrompt, RawPrompt
 from firmware_bridge.codecs.frame.speaker import Speaker
-from firmware_bridge.codecs.frame.startup import Startup, is_error
+from firmware_bridge.codecs.frame.startup import Startup
 from firmware_bridge.codecs.frame.wire import (
     BATTERY,
     CARRIED_OUT,
     DATA,
+    PRINTED,
     RATES,
     REFUSED,
+    UNUSED,
     From,
     To,
     capture_bytes,
+    swapped,
 )
 from firmware_bridge.errors import CommandRefused, LinkLost, LostReason, RemoteViolation, Violation
 from firmware_bridge.messages import (
@@ -78,7 +82,8 @@ class FrameCodec:
         self._hardware = hardware
         self._width = width
         self._max_packet = clamp_packet(max_packet)
-        self.startup = Startup(app or program(hardware.key))
+        prompt = RawPrompt() if hardware.is_monocle else LuaPrompt()
+        self.startup = Startup(app or program(hardware.key), prompt)
         self._begun = False
         self._greeting = 0
         self._late_answer = False
@@ -110,10 +115,11 @@ class FrameCodec:
         if not packet:
             raise RemoteViolation(Violation.TRUNCATED, "an empty packet")
         channel = channel_of(packet)
-        if channel:
+        if channel and channel != PRINTED:
             self._channel(channel, packet)
-        elif packet[0] != DATA:
-            self._printed(packet.decode("utf-8", "replace")[:MAX_PRINTED], now)
+        elif channel or packet[0] != DATA:
+            for text in self.startup.prompt.read(packet):
+                self._printed(text[:MAX_PRINTED], now)
         elif packet in (CARRIED_OUT, REFUSED):
             self._acknowledged(now, refused=packet == REFUSED)
         elif len(packet) < 2:
@@ -132,7 +138,7 @@ class FrameCodec:
             return  # Halo ends the line of an error with a packet of its own
         if not self.startup.running:
             self.startup.printed(text, now, self._max_packet)
-        elif is_error(text):
+        elif self.startup.prompt.is_error(text):
             self._dead = f"the program on the glasses ended: {text}"
         else:
             self._problem = text
@@ -162,7 +168,7 @@ class FrameCodec:
             self._battery_level(data)
         elif code in (From.SHOWN, From.PLAYED):
             self._jobs.answered(From(code), data)
-        else:
+        elif code not in UNUSED:
             raise RemoteViolation(Violation.UNKNOWN_FRAME, f"data {code:02X}")
 
     def _informed(self, data: bytes, now: float) -> None:
@@ -194,9 +200,11 @@ class FrameCodec:
             raise RemoteViolation(Violation.OVERSIZED, f"{len(data)} bytes of sound")
         pcm = self._half_sample + data
         even = len(pcm) // 2 * 2
-        self._half_sample = pcm[even:]
+        self._half_sample, pcm = pcm[even:], pcm[:even]
+        if self._hardware.is_monocle:
+            pcm = swapped(pcm)
         if even:
-            self._tell(MicrophoneChunk(self._stream, self._chunks, (pcm[:even],)))
+            self._tell(MicrophoneChunk(self._stream, self._chunks, (pcm,)))
             self._chunks += 1
 
     def _photo_part(self, code: int, data: bytes, now: float) -> None:
@@ -284,7 +292,7 @@ class FrameCodec:
                 return _one(To.CAPTURE, capture_bytes(self._hardware.captures[size]))
             case SetBrightness(level=int(level)):
                 return _one(To.BRIGHTNESS, bytes(((level + 12) // 25,)))
-            case SetHeadUpAngle(degrees):
+            case SetHeadUpAngle(degrees) if not self._hardware.is_monocle:
                 return _one(To.HEAD_ANGLE, bytes((degrees,)))
             case StartAudio() if self._hardware.is_halo:
                 return _one(To.SPEAK, self._speaker.open(command))

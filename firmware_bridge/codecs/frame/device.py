@@ -34,6 +34,8 @@ _WRITE: Final = re.compile(r'f:write\("(.*)"\);print\((.*)\)', re.DOTALL)
 _CLOSE: Final = re.compile(r"f:close\(\);print\((.*)\)")
 _REQUIRE: Final = re.compile(r"require\(['\"]([\w./-]{1,64})['\"]\)")
 _PRINT: Final = re.compile(r"print\((.*)\)", re.DOTALL)
+_ARGUMENT: Final = re.compile(r"""(?:'(?:\\.|[^'])*'|"(?:\\.|[^"])*"|\([^)]*\)|[^,'"(])+""")
+"""Each is printed by itself, with a tab between two."""
 _CALLS: Final = re.compile(r"(frame\..*?)(?:;print\(([^;]*)\))?", re.DOTALL)
 _TEXT: Final = re.compile(r"""frame\.display\.text\((['"])(.*?)\1, ?(\d{1,3}), ?(\d{1,3})""")
 _SHOW: Final = "frame.display.show()"
@@ -159,7 +161,8 @@ class FrameDevice:
         if found := _REQUIRE.fullmatch(text):
             return self._require(found[1])
         if found := _PRINT.fullmatch(text):
-            return [self.value(found[1])]
+            values = [self.value(each) for each in _ARGUMENT.findall(found[1])]
+            return [piece for value in values for piece in ("\t", value)][1:]
         if found := _CALLS.fullmatch(text):
             return self._call(found[1], found[2])
         return [self.error(text, "syntax error")]

@@ -1,4 +1,4 @@
-"""Frame and Halo, and where they differ: lens, photos, sound, and what they are controlled by.
+"""Frame, Halo and Monocle, and where they differ: lens, photos, sound, and how they are controlled.
 
 Sources of Halo: its firmware (halo-firmware: PROTOCOL.md, BLE_SERVICES.md, PAIRING.md, and its
 display, font, Bluetooth, file and Lua modules), and the host packages brilliant-ble 3.5.1 and
@@ -23,7 +23,9 @@ class FrameHardware(Struct, frozen=True):
     character that it can draw. `turned`: degrees clockwise until its photos are upright.
 
     `is_halo`: with control bytes 02 and 05 to 07, a speaker, a button, a queue of packets, and no
-    limit of one notification at a time.
+    limit of one notification at a time. `is_monocle`: with MicroPython, whose prompt has channels
+    of its own, with touch pads instead of taps and no sense of the head, with a queue of packets,
+    with text only, and with sound whose bytes come in the other order.
     """
 
     key: str
@@ -38,6 +40,7 @@ class FrameHardware(Struct, frozen=True):
     turned: int
     last_glyph: str = "\U0010ffff"
     is_halo: bool = False
+    is_monocle: bool = False
 
     @property
     def lines(self) -> int:
@@ -88,4 +91,21 @@ HALO: Final = FrameHardware(
 """Its lens is round: a rectangle of 192 × 168 pixels fits into a circle of 256. Its font has 8
 pixels, each character 8 wide, and ASCII only; its camera has one resolution.
 """
-BY_KEY: Final = MappingProxyType({FRAME.key: FRAME, HALO.key: HALO})
+MONOCLE: Final = FrameHardware(
+    key="monocle",
+    name="Monocle",
+    screen=(WIDTH, HEIGHT),
+    left=0,
+    top=0,
+    width=WIDTH,
+    height=HEIGHT,
+    line_height=50,
+    captures=MappingProxyType(dict.fromkeys(PhotoSize, Capture(4, 640))),
+    turned=0,
+    last_glyph="~",
+    is_monocle=True,
+)
+"""Each character is 24 pixels wide and 48 high, and its firmware refuses texts that touch: lines
+are 50 apart. Its camera has one size and quality.
+"""
+BY_KEY: Final = MappingProxyType({each.key: each for each in (FRAME, HALO, MONOCLE)})

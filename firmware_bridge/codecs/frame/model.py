@@ -1,5 +1,5 @@
-"""Brilliant Labs Frame and Halo: how they are recognised, what they can do, and their quirks with
-their reasons.
+"""Brilliant Labs Frame, Halo and Monocle: how they are recognised, what they can do, and their
+quirks with their reasons.
 """
 
 import re
@@ -15,6 +15,8 @@ _SERVICE: Final = "7a230001-5475-a6a4-654c-8431f6ad49c4"
 _RX: Final = "7a230002-5475-a6a4-654c-8431f6ad49c4"
 _TX: Final = "7a230003-5475-a6a4-654c-8431f6ad49c4"
 _NAME: Final = re.compile(r"Frame [0-9A-F]{2}")
+_PROMPT_SERVICE: Final = "6e400001-b5a3-f393-e0a9-e50e24dcca9e"
+_DATA_SERVICE: Final = "e5700001-7bac-429a-b4ce-57ff900f479d"
 _HALO_NAME: Final = re.compile(r"Halo [0-9A-Fa-f]{2}")
 
 
@@ -28,6 +30,10 @@ def _codec(
     from firmware_bridge.codecs.frame.hardware import BY_KEY  # noqa: PLC0415 - for these glasses only
 
     hardware = BY_KEY[key]
+    if role is Role.PERIPHERAL and hardware.is_monocle:
+        from firmware_bridge.codecs.frame.monocle import MonoclePeripheral  # noqa: PLC0415 - as below
+
+        return MonoclePeripheral(max_packet=max_packet)
     if role is Role.PERIPHERAL:
         from firmware_bridge.codecs.frame.device import FrameDevice  # noqa: PLC0415 - for the simulator only
         from firmware_bridge.codecs.frame.peripheral import FramePeripheral  # noqa: PLC0415 - as above
@@ -46,6 +52,11 @@ def is_frame(heard: Advertisement) -> bool:
 
 def is_halo(heard: Advertisement) -> bool:
     return _is_named(heard, _HALO_NAME)
+
+
+def is_monocle(heard: Advertisement) -> bool:
+    """Return whether it is a Monocle: its service is that of many serial ports."""
+    return heard.name == "monocle" and _PROMPT_SERVICE in heard.service_uuids
 
 
 def _is_named(heard: Advertisement, name: re.Pattern[str]) -> bool:
@@ -84,6 +95,20 @@ _PROGRAM_QUIRKS: Final = (
         "application say up, which is taken",
     ),
 )
+_SHARED: Final = {
+    **NOTHING,
+    "display": True,
+    "display.page_bytes": 1024,
+    "display.count": 1,
+    "display.is_color": False,
+    "display.brightness": True,
+    "microphone": True,
+    "microphone.codecs": "pcm16",
+    "microphone.vad": False,
+    "camera": True,
+    "prompt": False,
+}
+"""What all three have."""
 _FRAME: Final = Model(
     key="frame",
     title="Brilliant Labs Frame",
@@ -97,29 +122,19 @@ _FRAME: Final = Model(
     firmware_models=("Frame",),
     capabilities=MappingProxyType(
         {
-            **NOTHING,
-            "display": True,
+            **_SHARED,
             "display.width": 640,
             "display.height": 400,
             "display.bpp": 4,
             "display.lines": 6,
             "display.font": "frame",
             "display.line_height": 60,
-            "display.page_bytes": 1024,
             "display.bitmap": True,
             "display.tiles": True,
-            "display.count": 1,
-            "display.is_color": False,
-            "display.brightness": True,
-            "microphone": True,
-            "microphone.codecs": "pcm16",
             "microphone.count": 1,
-            "microphone.vad": False,
-            "camera": True,
             "camera.width": 720,
             "camera.height": 720,
             "imu": True,
-            "prompt": False,
             "gestures": "tap,double_tap,head_up,head_down",
         }
     ),
@@ -179,34 +194,24 @@ _HALO: Final = Model(
     firmware_models=("Halo",),
     capabilities=MappingProxyType(
         {
-            **NOTHING,
-            "display": True,
+            **_SHARED,
             "display.width": 192,
             "display.height": 168,
             "display.bpp": 4,
             "display.lines": 14,
             "display.font": "halo",
             "display.line_height": 12,
-            "display.page_bytes": 1024,
             "display.bitmap": True,
             "display.tiles": True,
-            "display.count": 1,
-            "display.is_color": False,
-            "display.brightness": True,
-            "microphone": True,
-            "microphone.codecs": "pcm16",
             "microphone.count": 2,
-            "microphone.vad": False,
             "speaker": True,
             "speaker.codecs": "pcm16",
             "speaker.rate": 16000,
             "speaker.private": False,
-            "camera": True,
             "camera.width": 640,
             "camera.height": 480,
             "button": True,
             "imu": True,
-            "prompt": False,
             "gestures": "tap,double_tap,button,button_long,head_up,head_down",
         }
     ),
@@ -279,4 +284,87 @@ _HALO: Final = Model(
     ),
 )
 
-MODELS: Final = (_FRAME, _HALO)
+_MONOCLE: Final = Model(
+    key="monocle",
+    title="Brilliant Labs Monocle",
+    gatt=Gatt(
+        service=_DATA_SERVICE,
+        rx="e5700002-7bac-429a-b4ce-57ff900f479d",
+        tx="e5700003-7bac-429a-b4ce-57ff900f479d",
+        channels=(
+            Channel("prompt", _PROMPT_SERVICE, "6e400002-b5a3-f393-e0a9-e50e24dcca9e", write=True),
+            Channel(
+                "printed", _PROMPT_SERVICE, "6e400003-b5a3-f393-e0a9-e50e24dcca9e", notify=True
+            ),
+        ),
+    ),
+    codec=partial(_codec, "monocle"),
+    recognises=is_monocle,
+    firmware_models=("Monocle",),
+    capabilities=MappingProxyType(
+        {
+            **_SHARED,
+            "display.width": 640,
+            "display.height": 400,
+            "display.bpp": 1,
+            "display.lines": 8,
+            "display.font": "monocle",
+            "display.line_height": 50,
+            "display.bitmap": False,
+            "microphone.count": 1,
+            "camera.width": 640,
+            "camera.height": 400,
+            "button": True,
+            "gestures": "tap,double_tap,button",
+        }
+    ),
+    font="monocle",
+    pairing=Pairing.NONE,
+    hello_s=30.0,
+    simulator="firmware_bridge.sim.monocle",
+    quirks=(
+        Quirk(
+            "own-program",
+            "the glasses run MicroPython: glassd uploads a program of its own "
+            "(monocle_app.py.txt) over the raw prompt and starts it; a running program, main.py "
+            "too, is stopped meanwhile, its files stay",
+        ),
+        _PROGRAM_QUIRKS[1],
+        _PROGRAM_QUIRKS[2],
+        Quirk(
+            "text-only",
+            "the firmware draws text, lines and polygons, no pictures: none are claimed",
+        ),
+        Quirk(
+            "ascii-font",
+            "its font has ASCII only, 24 pixels a character: other letters are question marks",
+        ),
+        Quirk(
+            "texts-must-not-touch",
+            "display.show refuses texts that touch (monocle-micropython: display.py): lines of 48 "
+            "pixels are 50 apart",
+        ),
+        Quirk(
+            "two-pads",
+            "touching pad A is a tap, pad B the button; two taps within 0.3 s are a double tap",
+        ),
+        Quirk(
+            "short-recordings",
+            "the microphone records for a number of seconds: every 10 s a new recording begins, "
+            "and some milliseconds between two are lost. Its 16 bits have the high byte first, as "
+            "the maker's example_get_audio.py reads them; not yet heard from real glasses",
+        ),
+        Quirk(
+            "photo-size",
+            "neither size nor quality of a photo can be chosen; 640 × 400 is that of the lens, "
+            "which the firmware gives its camera; not yet compared with real glasses",
+        ),
+        Quirk(
+            "nobody-pairs",
+            "the firmware refuses to pair (monocle-micropython: main.c): whoever is near can "
+            "connect and run programs",
+        ),
+    ),
+)
+
+MODELS: Final = (_FRAME, _HALO, _MONOCLE)

@@ -16,6 +16,7 @@ from firmware_bridge.codecs.frame.wire import (
     sprite_bytes,
     text_bytes,
 )
+from firmware_bridge.errors import CommandRefused
 from firmware_bridge.messages import Done, Failed, Reply, ShowPage, TextLine
 
 
@@ -48,10 +49,14 @@ class _Drawn(NamedTuple):
 def page_job(
     page: ShowPage, number: int, width: Callable[[str], float], hardware: FrameHardware
 ) -> Job:
-    """Return the messages that draw a page and show it. `number` tells pages apart."""
+    """Return the messages that draw a page and show it. `number` tells pages apart. Raises
+    `CommandRefused` for pictures on glasses that show none.
+    """
     messages: deque[Message] = deque()
     letters = sprites = pixels = clipped = 0
     left, top = hardware.left + 1, hardware.top + 1
+    if page.tiles and hardware.is_monocle:
+        raise CommandRefused("unsupported", "Monocle shows text only")
     for x, y, sprite in sprites_of(page.tiles, width=hardware.width, height=hardware.height):
         messages.append((To.SPRITE, sprite_bytes(sprite)))
         messages.append((To.PLACE, place_bytes(Place(To.SPRITE, left + x, top + y))))

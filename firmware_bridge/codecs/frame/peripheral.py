@@ -3,12 +3,13 @@ buffers of both, and the messages of our program or of another host's.
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final, Literal
 
 from firmware_bridge.codec import NEED_DATA, Incoming, _NeedData
-from firmware_bridge.codecs.frame import sdk
+from firmware_bridge.codecs.frame import blocks, sdk
 from firmware_bridge.codecs.frame.device import FrameDevice
+from firmware_bridge.codecs.frame.hardware import FRAME
 from firmware_bridge.codecs.frame.picture import tile_of
 from firmware_bridge.codecs.frame.ring import SoundRing
 from firmware_bridge.codecs.frame.slots import DATA_S, PROMPT_S, QUEUED_DATA, QUEUED_TEXT, Slot
@@ -29,6 +30,7 @@ from firmware_bridge.codecs.frame.wire import (
     SPOKEN_RATE,
     Capture,
     From,
+    Sprite,
     To,
     read_capture,
     read_place,
@@ -77,15 +79,16 @@ class FramePeripheral:
         self.capture = Capture()
         self._max_packet = clamp_packet(max_packet)
         self.reboot: Callable[[], object] = lambda: None
-        halo = self.device.hardware.is_halo
-        self._prompts = Slot(PROMPT_S, QUEUED_TEXT if halo else None)
-        self._data = Slot(DATA_S, QUEUED_DATA if halo else None)
+        queued = self.device.hardware is not FRAME
+        self._prompts = Slot(PROMPT_S, QUEUED_TEXT if queued else None)
+        self._data = Slot(DATA_S, QUEUED_DATA if queued else None)
         self._ring = SoundRing()
         self._out: deque[bytes] = deque()
         self._later: deque[tuple[float, bytes]] = deque()
         self._inbox: deque[Incoming] = deque()
         self._number = 0
         self._recording = False
+        self._block: blocks.Block | None = None
         self._waiting: dict[int, Callable[[Reply], None]] = {}
 
     def set_max_packet(self, size: int) -> None:
@@ -119,12 +122,10 @@ class FramePeripheral:
     def _control(self, packet: bytes) -> bool:
         """Carry out a control; return whether it was one."""
         halo = self.device.hardware.is_halo
-        first = packet[:1] if halo else packet
+        first = packet[:1]
         if first == BREAK:
             self._stop_recording()
             printed = [self.device.stop() or ""]
-        elif first == RESET and not halo:
-            printed = self.device.reset()
         elif halo and first in _CONTROLS:
             printed = self.device.control(first)
         else:
@@ -132,8 +133,7 @@ class FramePeripheral:
         if halo:
             self._prompts.clear()
             self._data.clear()
-        for line in printed:
-            self._print(line)
+        self._print(*printed)
         if halo and first == REBOOT:
             self.reboot()
         return True
@@ -143,7 +143,10 @@ class FramePeripheral:
         while self._later and now >= self._later[0][0]:
             self._say(self._later.popleft()[1])
         while not self._is_busy and (text := self._prompts.take(now)) is not None:
-            self._prompt(text.partition(b"\0")[0].decode("utf-8", "replace"))
+            if text[:1] == RESET:
+                self._print(*self.device.reset())
+            else:
+                self._prompt(text.partition(b"\0")[0].decode("utf-8", "replace"))
         while (data := self._data.take(now)) is not None:
             self._receive(data)
 
@@ -160,8 +163,7 @@ class FramePeripheral:
 
     def _prompt(self, text: str) -> None:
         printed = sdk.run(self.device, text)
-        for line in self.device.run(text) if printed is None else printed:
-            self._print(line)
+        self._print(*(self.device.run(text) if printed is None else printed))
         if self.device.wants_show:
             self.device.wants_show = False
             page = self._taken(keep=self.device.hardware.is_halo)
@@ -223,6 +225,8 @@ class FramePeripheral:
         match code:
             case To.TEXT:
                 self._text(payload)
+            case To.SPRITE | To.PLACE if self._is_monocle:
+                raise RemoteViolation(Violation.UNKNOWN_FRAME, f"no message {code:02X}")
             case To.SPRITE:
                 form = self._ours or self.device.dialect.compress_byte
                 self._sprite(code, payload, compress_byte=form)
@@ -235,8 +239,8 @@ class FramePeripheral:
                 self._command(TakePhoto(1, size) if size else TakePhoto(1))
             case _ if self._ours:
                 self._own(code, payload)
-            case _:
-                raise RemoteViolation(Violation.UNKNOWN_FRAME, f"no message {code:02X}")
+            case _:  # applications choose their codes: exposure, a value
+                self._acknowledge()
 
     def _own(self, code: int, payload: bytes) -> None:
         """Carry out a message that only our program has."""
@@ -244,7 +248,8 @@ class FramePeripheral:
             case To.HELLO:
                 self._hello()
             case To.BATTERY:
-                charging = bytes((self.device.charging,)) if self._is_halo else b""
+                known = self.device.hardware is not FRAME
+                charging = bytes((self.device.charging,)) if known else b""
                 self._say(bytes((DATA, From.BATTERY, self.device.battery)) + charging)
                 self._acknowledge()
             case To.SHOW:
@@ -257,7 +262,7 @@ class FramePeripheral:
                 self._command(start if rate else StopMicrophone(STREAM))
             case To.BRIGHTNESS if len(payload) == 1 and payload[0] <= 4:
                 self._command(SetBrightness(25 * payload[0]))
-            case To.HEAD_ANGLE if len(payload) == 1 and payload[0] <= 60:
+            case To.HEAD_ANGLE if len(payload) == 1 and payload[0] <= 60 and not self._is_monocle:
                 self.device.head_angle = payload[0]
                 self._acknowledge()
             case To.SPEAK if self._is_halo and payload in (b"\0", b"\1"):
@@ -274,6 +279,10 @@ class FramePeripheral:
     def _is_halo(self) -> bool:
         return self.device.hardware.is_halo
 
+    @property
+    def _is_monocle(self) -> bool:
+        return self.device.hardware.is_monocle
+
     def _spoken(self, reply: Reply) -> None:
         """Say what the speaker played, where the firmware counts it."""
         samples = reply.samples or 0 if isinstance(reply, Done) else 0
@@ -286,28 +295,40 @@ class FramePeripheral:
         if len(self.device.lines) >= MAX_LINES:
             raise ValueError(f"more than {MAX_LINES} lines")
         shown = text.text.replace("\n", " ")
-        if self._is_halo:  # its font has no others
+        if self.device.hardware is not FRAME:  # their fonts have no others
             shown = "".join(ch for ch in shown if " " <= ch <= self.device.hardware.last_glyph)
         self.device.lines.append(self.device.line_at(shown, text.x, text.y))
         self.device.letters += len(shown) - shown.count(" ")
         self._drawn()
 
     def _sprite(self, code: int, payload: bytes, *, compress_byte: bool) -> None:
-        self.device.sprites[code] = read_sprite(payload, compress_byte=compress_byte)
+        if not self._ours and payload[:1] == bytes((blocks.MARK,)):
+            self._block = blocks.Block(blocks.read_header(payload))
+            self._acknowledge()
+            return
+        sprite = read_sprite(payload, compress_byte=compress_byte)
+        self.device.sprites[code] = sprite
         if self._ours:
             self._acknowledge()
-        else:  # an app without coordinates draws it at once
-            self._draw(code, 0, 0)
+        elif self._block is None:  # an app without coordinates draws it at once
+            self._draw([(0, 0, sprite)])
+        else:
+            self._draw(self._block.add(sprite))
 
     def _place(self, payload: bytes) -> None:
         place = read_place(payload, self.device.hardware.screen)
-        self._draw(place.code, *self.device.place_at(place.x, place.y))
+        sprite = self.device.sprites.get(place.code)
+        if sprite is None:
+            raise ValueError(f"no sprite {place.code:02X}")
+        if self._ours:
+            del self.device.sprites[place.code]
+        self._draw([(*self.device.place_at(place.x, place.y), sprite)])
 
-    def _draw(self, code: int, x: int, y: int) -> None:
-        sprite = self.device.sprites.pop(code, None)
-        if sprite is None or len(self.device.tiles) >= MAX_TILES:
-            raise ValueError(f"no sprite {code:02X}, or too many")
-        self.device.tiles.append(tile_of(x, y, sprite))
+    def _draw(self, drawn: Sequence[tuple[int, int, Sprite]]) -> None:
+        """Draw sprites at their places (from 0)."""
+        if len(self.device.tiles) + len(drawn) > MAX_TILES:
+            raise ValueError("too many sprites")
+        self.device.tiles += [tile_of(x, y, sprite) for x, y, sprite in drawn]
         self._drawn()
 
     def _drawn(self) -> None:
@@ -405,10 +426,11 @@ class FramePeripheral:
         if self.device.program is not None:
             self._say(bytes((DATA, From.SOUND_END)))
 
-    def _print(self, text: str | None) -> None:
-        """Print a text, which is dropped while the radio is busy."""
-        if text and not self._out:
-            self._say(text.encode()[: self._max_packet])
+    def _print(self, *texts: str) -> None:
+        """Print texts, which are dropped while the radio is busy."""
+        if not self._out:
+            for text in filter(None, texts):
+                self._say(text.encode()[: self._max_packet])
 
     def _say(self, packet: bytes) -> None:
         if len(self._out) < MAX_WAITING:

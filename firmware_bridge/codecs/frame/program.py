@@ -1,5 +1,5 @@
-"""The program of the glasses (glassd_app.lua with the part of its hardware): its text as it is
-uploaded, and its version.
+"""The program of the glasses (glassd_app.lua with the part of its hardware, or monocle_app.py.txt):
+its text as it is uploaded, and its version.
 """
 
 import zlib
@@ -7,9 +7,10 @@ from functools import cache
 from pathlib import Path
 from typing import Final, NamedTuple
 
-MODULE: Final = "glassd_app"
-FILE: Final = f"{MODULE}.lua"
-START: Final = f"require('{MODULE}')"
+from firmware_bridge.codecs.frame.prompts import LuaPrompt
+
+FILE: Final = LuaPrompt.file
+START: Final = LuaPrompt.start
 BUILD_BYTES: Final = 8
 _BUILD: Final = "@BUILD@"
 _HARDWARE: Final = "@HARDWARE@"
@@ -27,9 +28,12 @@ def program(hardware: str = "frame") -> Program:
     """Read the program, without the comments and the indentation that people need. `hardware`: the
     key of a `FrameHardware`.
     """
-    source = _source(FILE).replace(_HARDWARE, _source(f"hardware_{hardware}.lua"))
-    lines = (line.strip() for line in source.splitlines())
-    text = "\n".join(line for line in lines if line and not line.startswith("--")) + "\n"
+    if hardware == "monocle":
+        lines = _source("monocle_app.py.txt").splitlines()
+    else:
+        source = _source(FILE).replace(_HARDWARE, _source(f"hardware_{hardware}.lua"))
+        lines = [line.strip() for line in source.splitlines()]
+    text = "\n".join(line for line in lines if line and not line.startswith(("--", "#"))) + "\n"
     build = f"{zlib.crc32(text.encode()):08x}"
     return Program(text.replace(_BUILD, build), build)
 

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from enum import Enum, auto
 from typing import Final
 
-from firmware_bridge.codecs.frame.program import BUILD_BYTES, FILE, MODULE, START, Program
-from firmware_bridge.codecs.frame.wire import BREAK, MIN_PROMPT, RESET, To, cut, upload
+from firmware_bridge.codecs.frame.program import BUILD_BYTES, Program
+from firmware_bridge.codecs.frame.prompts import Prompt
+from firmware_bridge.codecs.frame.wire import MIN_PROMPT, To, cut
 from firmware_bridge.errors import LinkLost, LostReason
 
 ASK_S: Final = 1.0
@@ -15,10 +16,7 @@ REPLY_S: Final = 5.0
 """Seconds for the prompt to print a reply, as in frame-ble."""
 REST_S: Final = 0.2
 """Seconds after a break or reset, as in frame-ble."""
-_STOP: Final = (BREAK, RESET, BREAK)
 MAX_DETAIL: Final = 200
-BREAK_SIGNALS: Final = ("break signal", "interrupted")
-"""End of what a program of Frame or Halo says when it is broken."""
 
 
 class _Step(Enum):
@@ -31,21 +29,14 @@ class _Step(Enum):
     RUNNING = auto()
 
 
-def is_error(text: str) -> bool:
-    """Return whether a text is an error that ends a program or a statement at the prompt: Lua
-    begins it with the place, unless a module could not be loaded.
-    """
-    loading = "module '" in text and ("not found" in text or "error loading" in text)
-    return text.startswith(("[string", MODULE)) or loading or text.endswith(BREAK_SIGNALS)
-
-
 class Startup:
     """One start, from a connection to our running program. Used once.
 
     `firmware`, `battery`: as the program said; set once `running`.
     """
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Program, prompt: Prompt) -> None:
+        self.prompt = prompt
         self.firmware = ""
         self.battery = 0
         self.uploaded = False
@@ -54,7 +45,7 @@ class Startup:
         self._after = _Step.STARTING
         self._due: float | None = None
         self._stops: list[bytes] = []
-        self._upload: Iterator[tuple[bytes, str]] = iter(())
+        self._upload: Iterator[tuple[str, str]] = iter(())
         self._awaited = ""
         self._out: list[bytes] = []
         self._failure: LinkLost | None = None
@@ -101,7 +92,7 @@ class Startup:
 
     def _stop(self, now: float, *, then: _Step) -> None:
         """Stop what runs on the glasses: a running program first, then the rest of it."""
-        self._step, self._after, self._stops = _Step.STOPPING, then, list(_STOP)
+        self._step, self._after, self._stops = _Step.STOPPING, then, list(self.prompt.stop)
         self._due = now
 
     def _begin(self, step: _Step, now: float, max_packet: int) -> None:
@@ -110,17 +101,17 @@ class Startup:
             what = f"packets of {max_packet} bytes are too small to start our program"
             self._fail(what, f"{MIN_PROMPT} are needed", now)
         elif step is _Step.STARTING:
-            self._out.append(START.encode())
+            self._out += self.prompt.type(self.prompt.start, max_packet)
             self._due = now + START_S
         else:
             self.uploaded = True
-            self._upload = upload(FILE, self._program.text, max_packet)
-            self._next_piece(now)
+            self._upload = self.prompt.upload(self._program.text, max_packet)
+            self._next_piece(now, max_packet)
 
-    def _next_piece(self, now: float) -> None:
-        piece, self._awaited = next(self._upload, (b"", ""))
+    def _next_piece(self, now: float, max_packet: int) -> None:
+        piece, self._awaited = next(self._upload, ("", ""))
         if piece:
-            self._out.append(piece)
+            self._out += self.prompt.type(piece, max_packet)
             self._due = now + REPLY_S
         else:
             self._stop(now, then=_Step.STARTING)
@@ -129,10 +120,11 @@ class Startup:
 
     def printed(self, text: str, now: float, max_packet: int) -> None:
         """Process a text: a reply of the prompt, or an error."""
-        failed = is_error(text) and not text.endswith(BREAK_SIGNALS)  # a late one of our breaks
+        is_late = text.endswith(self.prompt.breaks)  # of one of our breaks
+        failed = self.prompt.is_error(text) and not is_late
         if self._step is _Step.UPLOADING:
             if text == self._awaited:
-                self._next_piece(now)
+                self._next_piece(now, max_packet)
             elif failed:
                 self._fail("the glasses did not store our program", text, now)
         elif self._step is _Step.STARTING and failed:

@@ -5,7 +5,7 @@ from typing import Final
 
 from firmware_bridge.codecs.frame import sdk
 from firmware_bridge.codecs.frame.device import FrameDevice
-from firmware_bridge.codecs.frame.wire import BAD_PHOTO, DATA, From
+from firmware_bridge.codecs.frame.wire import BAD_PHOTO, DATA, From, swapped
 from firmware_bridge.errors import LocalMisuse
 from firmware_bridge.messages import (
     Command,
@@ -31,18 +31,22 @@ def by_program(
     `LocalMisuse` for what these glasses do not have.
     """
     ours = device.program is not None and bool(device.program.build)
-    halo = device.hardware.is_halo
+    halo, monocle = device.hardware.is_halo, device.hardware.is_monocle
     match message:
         case Gestured(gesture) if gesture in _TAPS:
             code = From.TAP if ours else device.dialect.tap
             kinds = halo and device.dialect.tap_kinds
             yield from _taps(code, _TAPS[gesture], kinds=kinds)
-        case Gestured(gesture) if gesture in _HEAD and ours:
+        case Gestured(gesture) if gesture in _HEAD and ours and not monocle:
             yield 0.0, bytes((DATA, From.HEAD, _HEAD[gesture]))
-        case Gestured(gesture) if gesture in _CLICK and halo:
+        case Gestured(gesture) if gesture in _CLICK and (
+            halo or (monocle and gesture is Gesture.BUTTON)
+        ):
             yield 0.0, bytes((DATA, From.CLICK, _CLICK[gesture]))
         case MicrophoneChunk(frames=frames):
-            yield from _pieces(From.SOUND, b"".join(frames), (max_packet - 2) // 2 * 2)
+            sound = b"".join(frames)
+            sound = swapped(sound) if monocle else sound
+            yield from _pieces(From.SOUND, sound, (max_packet - 2) // 2 * 2)
         case PhotoTaken(jpeg=jpeg):
             yield from _pieces(From.PHOTO, jpeg, max_packet - 2)
             yield 0.0, end_of_photo(len(jpeg), ours=ours)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from enum import IntEnum
 from typing import Final, NamedTuple
 
+from firmware_bridge.codecs.frame.lz4_frame import read_frame
 from firmware_bridge.errors import RemoteViolation, Violation
 
 SERVICE_UUID: Final = "7a230001-5475-a6a4-654c-8431f6ad49c4"
@@ -37,6 +38,9 @@ REMOVE_ALL: Final = b"\x07"
 SPEAKER: Final = "speaker"
 BATTERY: Final = "battery"
 """Channels that Halo has beside the two of Frame."""
+PROMPT: Final = "prompt"
+PRINTED: Final = "printed"
+"""Channels of Monocle's prompt: what is typed, and what it answers."""
 MAX_MESSAGE: Final = 0xFFFF
 CARRIED_OUT: Final = bytes((DATA, 0))
 REFUSED: Final = bytes((DATA, 1))
@@ -68,8 +72,11 @@ class To(IntEnum):
 
 
 class From(IntEnum):
-    """Codes of data from the program. `SDK_TAP`: as programs of the maker's SDK send it."""
+    """Codes of data from the program. `SDK_TAP`: as programs of the maker's SDK send it, as they
+    do `WAKE`.
+    """
 
+    WAKE = 0x03
     SDK_TAP = 0x04
     SOUND = 0x05
     SOUND_END = 0x06
@@ -79,10 +86,16 @@ class From(IntEnum):
     MOTION = 0x0A
     CLICK = 0x0B
     BATTERY = 0x0C
+    EXPOSURE = 0x11
+    METERING = 0x12
     INFO = 0x40
     SHOWN = 0x41
     PLAYED = 0x42
     HEAD = 0x43
+
+
+UNUSED: Final = frozenset({From.WAKE, From.MOTION, From.EXPOSURE, From.METERING})
+"""What programs of other hosts send, and glassd has no use for."""
 
 
 # ------------------------------------------------------------------ framing
@@ -203,7 +216,7 @@ def sprite_bytes(sprite: Sprite) -> bytes:
 
 def read_sprite(payload: bytes, *, compress_byte: bool = True) -> Sprite:
     """Read a sprite. `compress_byte`: the form with a byte that says whether it is compressed.
-    Raises `RemoteViolation`; compressed ones too.
+    Raises `RemoteViolation`.
     """
     if compress_byte:
         width, height, compressed, bpp, colours = _unpack(_SPRITE, payload)
@@ -213,14 +226,15 @@ def read_sprite(payload: bytes, *, compress_byte: bool = True) -> Sprite:
         compressed, start = 0, _OLD_SPRITE.size
     pixels = payload[start + 3 * colours :]
     palette = payload[start : start + 3 * colours]
-    if compressed or bpp not in (1, 2, 4) or not 0 < colours <= 1 << bpp:
-        raise RemoteViolation(
-            Violation.BAD_MESSAGE,
-            f"a sprite of {bpp} bits and {colours} colours, compressed {compressed}",
-        )
+    if bpp not in (1, 2, 4) or not 0 < colours <= 1 << bpp:
+        what = f"a sprite of {bpp} bits and {colours} colours"
+        raise RemoteViolation(Violation.BAD_MESSAGE, what)
     if not (0 < width <= WIDTH and 0 < height <= HEIGHT) or len(palette) < 3 * colours:
         raise RemoteViolation(Violation.BAD_MESSAGE, f"a sprite of {width} × {height}")
-    if len(pixels) != (width * height * bpp + 7) // 8:
+    size = (width * height * bpp + 7) // 8
+    if compressed:
+        pixels = read_frame(pixels, size)
+    if len(pixels) != size:
         raise RemoteViolation(
             Violation.TRUNCATED, f"{len(pixels)} bytes of pixels, {width} × {height}"
         )
@@ -252,6 +266,13 @@ def read_capture(payload: bytes) -> Capture:
             Violation.BAD_MESSAGE, f"a photo of quality {quality}, {2 * half} pixels, pan {pan}"
         )
     return Capture(quality, 2 * half, pan - 140, bool(raw))
+
+
+def swapped(pcm: bytes) -> bytes:
+    """Return samples of 16 bits with their two bytes in the other order."""
+    other = bytearray(pcm)
+    other[::2], other[1::2] = pcm[1::2], pcm[::2]
+    return bytes(other)
 
 
 def _unpack(form: struct.Struct, payload: bytes) -> tuple[int, ...]:
@@ -286,19 +307,19 @@ MIN_PROMPT: Final = 64
 """Bytes of a packet that the longest statement needs."""
 
 
-def upload(name: str, content: str, max_packet: int) -> Iterator[tuple[bytes, str]]:
+def upload(name: str, content: str, max_packet: int) -> Iterator[tuple[str, str]]:
     """Yield each text for the prompt that writes a file, with what it must print."""
-    yield f"f=frame.file.open('{name}','w');print(1)".encode(), "1"
+    yield f"f=frame.file.open('{name}','w');print(1)", "1"
     room = max_packet - _WRITE_ROOM
     chunk: list[str] = []
     used = 0
     for piece in map(escape, content):  # an escape is never split
         size = len(piece.encode())
         if used + size > room:
-            yield _WRITE.format("".join(chunk)).encode(), "1"
+            yield _WRITE.format("".join(chunk)), "1"
             chunk, used = [], 0
         chunk.append(piece)
         used += size
     if chunk:
-        yield _WRITE.format("".join(chunk)).encode(), "1"
-    yield b"f:close();print(nil)", "nil"
+        yield _WRITE.format("".join(chunk)), "1"
+    yield "f:close();print(nil)", "nil"

@@ -142,11 +142,8 @@ def _stream(message: Json) -> StreamChanged:
 
 
 def _motion(message: Json) -> MotionRead | None:
-    found = [_vector(message, names) for names in _MOTION]
-    acceleration, rotation, magnetism = found
-    if acceleration is None or rotation is None:
-        return None
-    return MotionRead(acceleration, rotation, magnetism or (0.0, 0.0, 0.0))
+    acceleration, rotation, magnetism = (_vector(message, names) for names in _MOTION)
+    return None if acceleration is None else MotionRead(acceleration, rotation, magnetism)
 
 
 def _vector(message: Json, names: tuple[str, ...]) -> Vector | None:
@@ -198,7 +195,7 @@ def message_of(event: _Report | MotionRead, dialect: Dialect) -> dict[str, Any]:
             why = {"errorDetails": problem} if problem else {}
             return {"type": kind, "status": state, "streaming": streaming, **why}
         case MotionRead(acceleration, rotation):
-            return _motion_message(acceleration, rotation, named=dialect.names_axes)
+            return _motion_message(acceleration, rotation or (0.0,) * 3, named=dialect.names_axes)
 
 
 def _entry(network: WifiNetwork) -> dict[str, Any]:

@@ -439,7 +439,7 @@ class MentraNexGlasses:
                 self._say_battery()
             case MotionRead():
                 vectors = (message.acceleration, message.rotation, message.magnetism)
-                parts = (encode(dict(enumerate(each, 1))) for each in vectors)
+                parts = (encode(dict(enumerate(each or (), 1))) for each in vectors)
                 self._tell({ToPhone.MOTION: encode(dict(enumerate(parts, 1)))})
             case MicrophoneChunk(index=at, frames=frames) if {*map(len, frames)} == {FRAME}:
                 second = at % 256 if self._dialect.numbered else MIC_ID

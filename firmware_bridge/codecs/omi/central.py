@@ -10,13 +10,18 @@ from firmware_bridge.codecs.omi.photo import PhotoJoiner
 from firmware_bridge.codecs.omi.sound import FrameJoiner, SampleWidth
 from firmware_bridge.codecs.omi.wire import (
     BUTTON,
-    BUTTON_BYTES,
     HAS_BUTTON,
     HAS_DIM,
     HAS_GAIN,
+    HAS_HAPTIC,
+    HAS_MOTION,
+    MOTION,
+    OLDEST_CODEC,
     RELEASED,
     SOUND,
+    STOP,
     TAKE_ONE,
+    VIBRATION,
     SoundForm,
     gain_of,
 )
@@ -42,7 +47,13 @@ from firmware_bridge.messages import (
     StopMicrophone,
     TakePhoto,
 )
-from firmware_bridge.own_commands import DimLight, SetMicrophoneGain
+from firmware_bridge.own_commands import (
+    DimLight,
+    GetMotion,
+    MotionRead,
+    SetMicrophoneGain,
+    Vibrate,
+)
 from firmware_bridge.packets import (
     MIN_PACKET,
     SUBSCRIBE,
@@ -62,6 +73,8 @@ _UNSURE: Final = SOUND[1]
 """Sound whose samples may have 8 bits."""
 _TEXT_BYTES: Final = 64
 """Of a name or version."""
+_UNUSED: Final = ("manufacturer", "hardware", "dim", "gain", "update", "progress", "diagnostics")
+"""Channels whose values are nothing to a wearer."""
 _LAST: Final = "codec"
 """The channel that is read last when a connection begins, and again by each ping."""
 
@@ -82,7 +95,9 @@ class OmiCodec:
         """Numbers of pings, and of greetings (True), that wait for the codec id."""
         self._texts = dict.fromkeys(("model", "firmware", "serial"), "")
         self._form: SoundForm | None = None
-        self._battery: int | None = None
+        self._battery: BatteryChanged | None = None
+        self._charging = False
+        self._asks_motion = False
         self._pressed_long = False
         self._stream: int | None = None
         self._frames = FrameJoiner()
@@ -97,9 +112,12 @@ class OmiCodec:
             "audio": self._hear,
             "photo": self._see,
             "battery": self._charge,
+            "charging": self._plug,
             "button": self._press,
+            "motion": self._move,
             "features": self._feature,
             "clock": self._tell_time,
+            **dict.fromkeys(_UNUSED, lambda _packet, _now: None),
             _LAST: self._learn_codec,
         }
 
@@ -157,15 +175,35 @@ class OmiCodec:
         self._emit(found)
 
     def _charge(self, packet: bytes, _now: float) -> None:
-        level = _exactly(packet, 1, "battery")[0]
+        level = _at_least(packet, 1, "battery")[0]
         if level > 100:
             raise RemoteViolation(Violation.BAD_MESSAGE, f"battery {level} %")
-        if level != self._battery:
-            self._battery = level
-            self._emit(BatteryChanged(level))
+        self._tell_battery(level)
+
+    def _plug(self, packet: bytes, _now: float) -> None:
+        self._charging = _at_least(packet, 1, "charging")[0] != 0
+        if self._battery is not None:
+            self._tell_battery(self._battery.level)
+
+    def _tell_battery(self, level: int) -> None:
+        said = BatteryChanged(level, charging=self._charging)
+        if said != self._battery:
+            self._battery = said
+            self._emit(said)
+
+    def _move(self, packet: bytes, _now: float) -> None:
+        """Take one reading; the first packet may be the number of axes instead."""
+        if not self._asks_motion or len(packet) < MOTION.size:
+            return
+        self._asks_motion = False
+        whole = MOTION.unpack_from(packet)
+        x, y, z, *turns = (a + b / 1e6 for a, b in zip(whole[::2], whole[1::2], strict=True))
+        self._emit(MotionRead((x, y, z), (turns[0], turns[1], turns[2])))
+        self._say("motion", UNSUBSCRIBE)
 
     def _press(self, packet: bytes, _now: float) -> None:
-        code = int.from_bytes(_exactly(packet, BUTTON_BYTES, "button")[:4], "little", signed=True)
+        """The second integer, which is always 0, may be missing, and bytes of the first."""
+        code = int.from_bytes(_at_least(packet, 1, "button")[:4], "little")
         gesture = BUTTON.get(code)
         if gesture is not None:
             self._pressed_long = gesture is Gesture.BUTTON_LONG
@@ -176,20 +214,26 @@ class OmiCodec:
 
     def _feature(self, packet: bytes, _now: float) -> None:
         """Learn what this firmware was built with. Without features, only what all have is sure."""
-        features = int.from_bytes(_exactly(packet, 4, "features"), "little")
+        features = int.from_bytes(_at_least(packet, 1, "features"), "little")
         if not features & HAS_BUTTON:
             self._known.update(button=False, gestures="")
         dims = bool(features & HAS_DIM)
         self._known.update({"light": dims, "light.brightness": dims})
         self._known["microphone.gain"] = bool(features & HAS_GAIN)
+        self._known["haptic"] = bool(features & HAS_HAPTIC)
+        if features & HAS_MOTION:
+            self._known.update({"imu": True, "imu.accelerometer": True, "imu.gyroscope": True})
 
     def _tell_time(self, packet: bytes, _now: float) -> None:
-        _exactly(packet, 4, "time")
+        _at_least(packet, 1, "time")
         self._known["clock"] = True
 
     def _learn_codec(self, packet: bytes, _now: float) -> None:
-        """Learn the format of the sound; answer who waited for a sign of life."""
-        self._form = SOUND.get(_exactly(packet, 1, "codec")[0])
+        """Learn the format of the sound; answer who waited for a sign of life. No value is that of
+        the oldest firmware, as in the makers' app.
+        """
+        if packet or self._form is None:
+            self._form = SOUND.get(packet[0] if packet else OLDEST_CODEC)
         self._known["microphone"] = self._form is not None
         if self._form is not None:
             self._known["microphone.codecs"] = self._form.format.value
@@ -225,6 +269,10 @@ class OmiCodec:
                 self._say("dim", bytes([level]), number)
             case SetMicrophoneGain(level) if self._known.get("microphone.gain") is True:
                 self._say("gain", bytes([gain_of(level)]), number)
+            case Vibrate(length) if self._known.get("haptic") is True:
+                self._say("vibrate", bytes([VIBRATION[length]]), number)
+            case GetMotion() if self._known.get("imu") is True:
+                self._ask_motion(number)
             case _:
                 raise CommandRefused("unsupported", type(message).__name__)
         self._number = number
@@ -234,6 +282,8 @@ class OmiCodec:
         self._out.append((ChannelPacket(packet, channel), number))
 
     def _ask(self, number: int, *, greets: bool) -> None:
+        if greets and self._known.get("camera") is True:
+            self._say("control", bytes([STOP]))  # photos that nobody asked for
         self._asking.append((number, greets))
         self._say(_LAST, b"")
 
@@ -244,6 +294,13 @@ class OmiCodec:
         self._ordered, self._begun = photo, False
         self._photo_due, self._photo_end = now + PHOTO_PAUSE_S, now + PHOTO_S
         self._say("control", bytes([TAKE_ONE]), number)
+
+    def _ask_motion(self, number: int) -> None:
+        if self._asks_motion:
+            self._answer(number, Done())
+        else:
+            self._asks_motion = True
+            self._say("motion", SUBSCRIBE, number)
 
     def _listen(self, number: int, command: StartMicrophone) -> None:
         wanted = SoundForm(command.format, command.rate)
@@ -293,7 +350,7 @@ class OmiCodec:
         self._ordered, self._begun = None, False
 
 
-def _exactly(packet: bytes, size: int, what: str) -> bytes:
-    if len(packet) != size:
+def _at_least(packet: bytes, size: int, what: str) -> bytes:
+    if len(packet) < size:
         raise RemoteViolation(Violation.TRUNCATED, f"{what} of {len(packet)} bytes; it has {size}")
     return packet

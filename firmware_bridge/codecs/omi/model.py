@@ -25,15 +25,20 @@ _SETTINGS: Final = _uuid(0x0010)
 """Omi's settings; on OMI Glass the same numbers are the firmware update."""
 _FEATURES: Final = _uuid(0x0020)
 _TIME: Final = _uuid(0x0030)
+_DIAGNOSTICS: Final = _uuid(0x0040)
 _BUTTON: Final = "23ba7924-0000-1000-7450-346eac492e92"
+_HAPTIC: Final = "cab1ab95-2ea5-4f4d-bb56-874b72cfc984"
+_MOTION: Final = "32403790-0000-1000-7450-bf445e5829a2"
 INFORMATION: Final = assigned(0x180A)
 BATTERY: Final = assigned(0x180F)
 
 _COMMON: Final = (
-    Channel("audio", MAIN, _uuid(0x0001), notify=True, on_request=True),
+    Channel("audio", MAIN, _uuid(0x0001), notify=True, read=True, on_request=True),
     Channel("model", INFORMATION, assigned(0x2A24), first=True, optional=True),
     Channel("firmware", INFORMATION, assigned(0x2A26), first=True, optional=True),
     Channel("serial", INFORMATION, assigned(0x2A25), first=True, optional=True),
+    Channel("manufacturer", INFORMATION, assigned(0x2A29), read=True, optional=True),
+    Channel("hardware", INFORMATION, assigned(0x2A27), read=True, optional=True),
     Channel(
         "battery", BATTERY, assigned(0x2A19), notify=True, read=True, first=True, optional=True
     ),
@@ -41,7 +46,7 @@ _COMMON: Final = (
 _CODEC: Final = Channel("codec", MAIN, _uuid(0x0002), read=True, first=True)
 """The last of each model: when it is known, all else is."""
 _CAMERA: Final = (
-    Channel("photo", MAIN, _uuid(0x0005), notify=True),
+    Channel("photo", MAIN, _uuid(0x0005), notify=True, read=True),
     Channel("control", MAIN, _uuid(0x0006), write=True),
 )
 _UPDATE: Final = (
@@ -51,12 +56,28 @@ _UPDATE: Final = (
     ),
 )
 _OMI: Final = (
-    Channel("button", _BUTTON, _BUTTON.replace("7924", "7925"), notify=True, optional=True),
+    Channel(
+        "button", _BUTTON, _BUTTON.replace("7924", "7925"), notify=True, read=True, optional=True
+    ),
     Channel("features", _FEATURES, _uuid(0x0021), first=True, optional=True),
     Channel("dim", _SETTINGS, _uuid(0x0011), read=True, write=True, optional=True),
     Channel("gain", _SETTINGS, _uuid(0x0012), read=True, write=True, optional=True),
+    Channel(
+        "charging", _SETTINGS, _uuid(0x0013), notify=True, read=True, first=True, optional=True
+    ),
+    Channel("vibrate", _HAPTIC, _HAPTIC.replace("ab95", "ab96"), write=True, optional=True),
+    Channel(
+        "motion",
+        _MOTION,
+        _MOTION.replace("3790", "3791"),
+        notify=True,
+        read=True,
+        optional=True,
+        on_request=True,
+    ),
     Channel("set_clock", _TIME, _uuid(0x0031), write=True, optional=True),
     Channel("clock", _TIME, _uuid(0x0032), first=True, optional=True),
+    Channel("diagnostics", _DIAGNOSTICS, _uuid(0x0041), read=True, optional=True),
 )
 _CAMERA_NAMES: Final = ("OpenGlass", "OMI Glass")
 
@@ -167,9 +188,20 @@ MODELS: Final = (
             "glassd writes only settings, and only where the features name them",
         ),
         Quirk(
-            "speaker-undescribed",
-            "a speaker is an option of the firmware's build; no source says how its sound is "
-            "packed, and the firmware that is sold plays none: glassd does not use it",
+            "speaker-short",
+            "a speaker is an option of the firmware's build; it holds a third of a second, plays "
+            "that and then waits four seconds, so that nothing can be spoken: glassd does not use "
+            "it",
+        ),
+        Quirk(
+            "vibration-length",
+            "the makers' app takes the three vibrations for 20, 50 and 500 ms, the firmware has "
+            "100, 300 and 500: short, medium and long are all that is sure",
+        ),
+        Quirk(
+            "storage-versions",
+            "sound that was recorded without a connection is listed and fetched in another way by "
+            "almost every firmware: glassd leaves it where it is",
         ),
     ),
     _model(
@@ -186,8 +218,8 @@ MODELS: Final = (
         *_PHOTO_QUIRKS,
         Quirk(
             "photos-unasked",
-            "it takes a photo every 30 seconds from power-on until a single one is ordered, and "
-            "sends each",
+            "it takes a photo every 30 seconds from power-on, and sends each: glassd ends that at "
+            "the beginning of a connection, for no photo is taken without a yes",
         ),
     ),
     _model(

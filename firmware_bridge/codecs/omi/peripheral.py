@@ -10,16 +10,19 @@ from typing import Final, Literal
 from firmware_bridge.codec import NEED_DATA, Incoming, _NeedData
 from firmware_bridge.codecs.omi.photo import cut_photo
 from firmware_bridge.codecs.omi.sound import FrameCutter
+from firmware_bridge.codecs.omi.update import FirmwareUpdate
 from firmware_bridge.codecs.omi.wire import (
     BUTTON,
     BUTTON_BYTES,
     MAX_DIM,
     MAX_GAIN,
+    MOTION,
     RELEASED,
     SOUND,
     STOP,
     STREAM,
     TAKE_ONE,
+    VIBRATION,
     Dialect,
     interval,
     percent_of,
@@ -40,13 +43,20 @@ from firmware_bridge.messages import (
     StopMicrophone,
     TakePhoto,
 )
-from firmware_bridge.own_commands import DimLight, SetMicrophoneGain
+from firmware_bridge.own_commands import (
+    DimLight,
+    GetMotion,
+    MotionRead,
+    SetMicrophoneGain,
+    Vibrate,
+    Vibration,
+)
 from firmware_bridge.packets import MIN_PACKET, SUBSCRIBE, ChannelPacket, channel_of, clamp_packet
 
 MAX_WAITING: Final = 512
 """Packets that may wait for the central, those of photos apart."""
 DIALECTS: Final[Mapping[str, Dialect]] = {
-    "omi": Dialect(codec=21),
+    "omi": Dialect(codec=21, settings=True),
     "omi_glass": Dialect(
         codec=21, oriented=True, burst=2, pause_s=0.005, fixed_interval_s=30.0, repeats=True
     ),
@@ -55,6 +65,8 @@ DIALECTS: Final[Mapping[str, Dialect]] = {
 """Key of a model → the firmware that is simulated."""
 _CODES: Final = {gesture: code for code, gesture in BUTTON.items()}
 _LIMITS: Final = {"dim": MAX_DIM, "gain": MAX_GAIN}
+_LENGTHS: Final = {code: length for length, code in VIBRATION.items()}
+_MILLION: Final = 1_000_000
 
 Setting = Callable[[str, float], None]
 
@@ -63,7 +75,8 @@ class OmiGlasses:
     """One connection; implements `Codec[bytes]` in the peripheral role.
 
     `set` takes the `interval` that a central sets: seconds between photos, 0 ends them. Photos are
-    sent piece by piece, after all else; `handle_timer` lets the next pieces go.
+    sent piece by piece, after all else; `handle_timer` lets the next pieces go. `restart` ends an
+    update of the firmware.
     """
 
     def __init__(
@@ -73,6 +86,7 @@ class OmiGlasses:
         max_packet: int = MIN_PACKET,
         set: Setting = lambda _name, _value: None,
         photo_sent: Callable[[], None] = lambda: None,
+        restart: Callable[[], None] = lambda: None,
     ) -> None:
         self._dialect = dialect
         self._max_packet = clamp_packet(max_packet)
@@ -83,6 +97,11 @@ class OmiGlasses:
         self._sound = FrameCutter(dialect)
         self._photo: deque[ChannelPacket] = deque()
         self._photo_at = 0.0
+        self._charging = False
+        self._reports_progress = False
+        self.update: Final = FirmwareUpdate(
+            self._progress, short_address=dialect.short_address, restart=restart
+        )
 
     def set_max_packet(self, size: int) -> None:
         """Set the size of one notification in bytes."""
@@ -90,7 +109,7 @@ class OmiGlasses:
 
     # -------------------------------------------------------------- in
 
-    def receive_packet(self, packet: bytes, now: float) -> None:  # noqa: ARG002 - the contract's
+    def receive_packet(self, packet: bytes, now: float) -> None:
         """Process one packet. Raises `RemoteViolation`."""
         match channel_of(packet):
             case "audio":
@@ -101,11 +120,17 @@ class OmiGlasses:
                 if len(packet) != 4:
                     raise RemoteViolation(Violation.TRUNCATED, f"a time of {len(packet)} bytes")
                 self._take(SetClock(int.from_bytes(packet, "little")))
+            case "motion":
+                if packet == SUBSCRIBE:
+                    self._take(GetMotion())
+            case "vibrate":
+                self._vibrate(bytes(packet))
+            case "update":
+                self.update.receive(bytes(packet), now)
+            case "progress":
+                self._reports_progress = packet == SUBSCRIBE
             case "dim" | "gain" as name:
-                value, most = _one_byte(packet, name), _LIMITS[name]
-                if value > most:
-                    raise RemoteViolation(Violation.BAD_MESSAGE, f"{name} {value}; at most {most}")
-                dims = name == "dim"
+                value, dims = min(_one_byte(packet, name), _LIMITS[name]), name == "dim"
                 self._take(DimLight(value) if dims else SetMicrophoneGain(percent_of(value)))
             case other:
                 raise RemoteViolation(Violation.BAD_MESSAGE, f"a packet to channel {other!r}")
@@ -132,6 +157,17 @@ class OmiGlasses:
         elif (seconds := interval(value, self._dialect)) is not None:
             self._set("interval", seconds)
 
+    def _vibrate(self, packet: bytes) -> None:
+        """Take a write of at least one byte; a length that there is not does nothing."""
+        if not packet:
+            raise RemoteViolation(Violation.TRUNCATED, "a vibration of 0 bytes; it has one")
+        if (length := _LENGTHS.get(packet[0])) is not None:
+            self._take(Vibrate(Vibration(length)))
+
+    def _progress(self, report: bytes) -> None:
+        if self._reports_progress:
+            self._say("progress", report)
+
     # -------------------------------------------------------------- out
 
     def send(self, message: Command | Event | Reply, now: float, *, re: int | None = None) -> int:  # noqa: ARG002 - the contract's
@@ -143,8 +179,10 @@ class OmiGlasses:
                         self._say("audio", packet)
             case PhotoTaken():
                 self._begin_photo(message)
-            case BatteryChanged(level):
-                self._say("battery", bytes([level]))
+            case BatteryChanged(level, charging):
+                self._say_battery(level, charging=charging)
+            case MotionRead() if self._dialect.settings:
+                self._say("motion", _motion(message))
             case Gestured(gesture) if gesture in _CODES and self._reports(gesture):
                 self._say("button", _CODES[gesture].to_bytes(BUTTON_BYTES, "little"))
             case ButtonReleased():
@@ -155,6 +193,13 @@ class OmiGlasses:
 
     def _reports(self, gesture: Gesture) -> bool:
         return gesture is not Gesture.BUTTON_LONG or self._dialect.says_long
+
+    def _say_battery(self, level: int, *, charging: bool) -> None:
+        """Say the charge, and before it whether it rises, if that changed."""
+        if self._dialect.settings and charging is not self._charging:
+            self._charging = charging
+            self._say("charging", bytes([charging]))
+        self._say("battery", bytes([level]))
 
     def _begin_photo(self, taken: PhotoTaken) -> None:
         if self._photo:
@@ -168,6 +213,7 @@ class OmiGlasses:
 
     def packets_to_send(self, now: float) -> list[bytes]:
         """Return all that waits, and those pieces of a photo that are due."""
+        self.update.step(now)
         packets: list[bytes] = [*self._out]
         self._out.clear()
         if self._photo and now >= self._photo_at:
@@ -183,11 +229,24 @@ class OmiGlasses:
         return sum(map(len, self._out))
 
     def next_timer(self) -> float | None:
-        """The time when the next pieces of a photo are due."""
-        return self._photo_at if self._photo else None
+        """The time when the next pieces of a photo, or a report of an update, are due."""
+        due = [
+            each
+            for each in (self._photo_at if self._photo else None, self.update.due)
+            if each is not None
+        ]
+        return min(due, default=None)
 
     def handle_timer(self, now: float) -> None:
         """Nothing to do: `packets_to_send` sends what is due."""
+
+
+def _motion(read: MotionRead) -> bytes:
+    millionths = [
+        round(each * _MILLION) for each in (*read.acceleration, *(read.rotation or (0.0,) * 3))
+    ]
+    pairs = [(abs(each) // _MILLION, abs(each) % _MILLION, each < 0) for each in millionths]
+    return MOTION.pack(*(-part if less else part for *pair, less in pairs for part in pair))
 
 
 def _one_byte(packet: bytes, what: str) -> int:

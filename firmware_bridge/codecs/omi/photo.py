@@ -54,7 +54,7 @@ class PhotoJoiner:
             return interrupted
         if self._photo is None:
             return None  # the rest of one that has failed
-        if packet == PHOTO_END:
+        if packet.startswith(PHOTO_END):  # no photo has so many packets
             return self._end()
         index = int.from_bytes(packet[:PHOTO_HEAD], "little")
         if index == self._next - 1 and packet == self._last:

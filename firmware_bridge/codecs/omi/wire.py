@@ -6,6 +6,7 @@ As in the sources of BasedHardware/OpenGlass (`firmware.ino`) and BasedHardware/
 documents and the firmware disagree, the firmware counts.
 """
 
+import struct
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
@@ -13,6 +14,7 @@ from typing import Final
 from msgspec import Struct
 
 from firmware_bridge.messages import AudioFormat, Gesture
+from firmware_bridge.own_commands import Vibration
 
 STREAM: Final = 0
 """The glasses know one microphone and give it no number."""
@@ -36,6 +38,8 @@ SOUND: Final[Mapping[int, SoundForm]] = MappingProxyType(
     }
 )
 """Value of the codec characteristic → what is sent."""
+OLDEST_CODEC: Final = 1
+"""That of firmware which does not say one."""
 SOUND_HEAD: Final = 3
 """Bytes before the sound in a packet: 16-bit number, little-endian, and fragment."""
 
@@ -56,11 +60,19 @@ BUTTON: Final[Mapping[int, Gesture]] = MappingProxyType(
 PRESSED: Final = 4
 RELEASED: Final = 5
 
+HAS_MOTION: Final = 1 << 1
 HAS_BUTTON: Final = 1 << 2
+HAS_HAPTIC: Final = 1 << 5
 HAS_DIM: Final = 1 << 7
 HAS_GAIN: Final = 1 << 8
-FEATURES: Final = HAS_BUTTON | 1 << 3 | HAS_DIM | HAS_GAIN
-"""What a simulated Omi says: button, battery, LED dimming, microphone gain."""
+FEATURES: Final = HAS_BUTTON | 1 << 3 | HAS_HAPTIC | HAS_DIM | HAS_GAIN
+"""What a simulated Omi says: button, battery, vibration, LED dimming, microphone gain."""
+VIBRATION: Final = {length: code for code, length in enumerate(Vibration, 1)}
+"""Length → what is written: `haptic.c` and the app's `omi_connection.dart`."""
+MOTION: Final = struct.Struct("<12i")
+"""Acceleration and rotation, each of three axes: whole units and millionths (`accel.c`)."""
+LEAST_MTU: Final = 100
+"""An Omi sends sound only where a packet is at least that large, with its ATT header."""
 MAX_DIM: Final = 100
 MAX_GAIN: Final = 8
 
@@ -83,6 +95,8 @@ class Dialect(Struct, frozen=True):
     longer than fit. `narrow`: samples of codec 1 have 8 bits. `fixed_interval_s`: photos come so
     often, whatever interval is asked for. `repeats`: photos are taken before anybody asks for one.
     `says_long`: a long press is reported. `features`: the mask of what it was built with.
+    `settings`: it has those of an Omi, and says whether it is charged. `short_address`: the length
+    of the address of new firmware has one byte.
     """
 
     codec: int
@@ -96,6 +110,8 @@ class Dialect(Struct, frozen=True):
     repeats: bool = False
     says_long: bool = False
     features: int = FEATURES
+    settings: bool = False
+    short_address: bool = False
 
 
 def interval(value: int, dialect: Dialect) -> float | None:

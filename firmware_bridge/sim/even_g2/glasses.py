@@ -4,10 +4,12 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, Final
 
+import msgspec
 from bumble.core import AdvertisingData
+from msgspec.structs import replace
 
 from firmware_bridge import lc3
-from firmware_bridge.codecs.even_g2 import name_of
+from firmware_bridge.codecs.even_g2 import SERVICE_UUID, SOUND_SERVICE_UUID, name_of
 from firmware_bridge.codecs.even_g2.answers import ArmFacts
 from firmware_bridge.codecs.even_g2.peripheral import STREAM, EvenG2Arm
 from firmware_bridge.codecs.even_g2.wire import (
@@ -23,6 +25,7 @@ from firmware_bridge.messages import (
     AudioFormat,
     ButtonReleased,
     CapabilitiesChanged,
+    CaseChanged,
     ClearPage,
     Command,
     Done,
@@ -47,7 +50,15 @@ from firmware_bridge.messages import (
     Transcript,
     UpdatePage,
 )
-from firmware_bridge.models import Model
+from firmware_bridge.models import Channel, Model
+from firmware_bridge.own_commands import (
+    GetMotion,
+    MotionRead,
+    SetCalendar,
+    SetDisplayPosition,
+    SetNote,
+    SetWeather,
+)
 from firmware_bridge.sides import Side
 from firmware_bridge.sim.even_g2.quirks import Firmware, firmware
 from firmware_bridge.sim.gatt import GattIdentity
@@ -62,7 +73,22 @@ NUMBER: Final = 32
 MTU: Final = 247
 LATENCY_S: Final = 0.05
 """Seconds from write to reply; 50 to 500 ms were observed."""
+BOND_LOOK_S: Final = 0.05
+BOND_LOOKS: Final = 40
+"""How often, in seconds, and how many times it is looked whether the host has paired."""
 NOTIFICATION_S: Final = 5.0
+LEVEL: Final = MotionRead((0.0, 0.0, 1.0))
+"""Motion of glasses that lie on a table; their unit is not known."""
+_BASE: Final = SERVICE_UUID[:-4]
+_NUS: Final = "6e40000{}-b5a3-f393-e0a9-e50e24dcca9e"
+UNUSED: Final = (
+    Channel("sound-rx", SOUND_SERVICE_UUID, _BASE + "6401", write=True),
+    Channel("update", _BASE + "1001", _BASE + "0001", write=True),
+    Channel("update-answer", _BASE + "1001", _BASE + "0002", notify=True),
+    Channel("uart", _NUS.format(1), _NUS.format(2), write=True),
+    Channel("uart-answer", _NUS.format(1), _NUS.format(3), notify=True),
+)
+"""Characteristics that are there, and do nothing here: the host needs none of them."""
 _MAKER: Final = 0x5245
 _REPORTED: Final = frozenset({Gesture.TAP, Gesture.DOUBLE_TAP, Gesture.BUTTON_LONG})
 _HIDES: Final = frozenset({Hiding.SILENT, Hiding.DASHBOARD})
@@ -77,10 +103,11 @@ class Arms:
         self.sessions: dict[Side, ArmSession] = {}
 
 
-def parts(_model: Model, quirks: Sequence[str]) -> ModelParts:
+def parts(model: Model, quirks: Sequence[str]) -> ModelParts:
     """Return the parts of one pair. Raises `QuirkError`."""
     serve = partial(_serve, Arms(firmware(quirks)))
-    return ModelParts(tuple(Side), serve, more_follow, _identity, MTU, LATENCY_S)
+    gatt = replace(model.gatt, channels=(*model.gatt.channels, *UNUSED))
+    return ModelParts(tuple(Side), serve, more_follow, _identity, MTU, LATENCY_S, gatt=gatt)
 
 
 def more_follow(packet: bytes) -> bool:
@@ -108,6 +135,7 @@ async def _serve(arms: Arms, glasses: MockGlasses, side: Side | None, link: Peri
     facts = arms.facts[side]
     facts.battery, facts.worn = glasses.batteries[side], glasses.worn
     arm = EvenG2Arm(side, max_packet=link.max_packet, variant=arms.firmware.variant, facts=facts)
+    arm.encrypted = link.encrypted or not arms.firmware.bonds
     session = ArmSession(glasses, link, arm, side, arms)
     arms.sessions[side] = session
     glasses.begin(session, side)
@@ -136,16 +164,38 @@ class ArmSession(PeripheralSession):
         self._arm = arm
         self._arms = arms
 
+    def _take(self) -> None:
+        """Execute commands; a host that is not bonded is asked to, after its first message."""
+        super()._take()
+        if self._arm.waits_for_bond:
+            self._arm.waits_for_bond = False
+            self._spawn(self._bond())
+
+    async def _bond(self) -> None:
+        """Ask the host to pair. One that cannot is taken as it is, after a while."""
+        if not self._link.encrypted:
+            self._link.ask_for_bond()
+        pace, looks = Pace(self._glasses.time, BOND_LOOK_S), BOND_LOOKS
+        while looks and not self._link.encrypted:
+            await pace.wait()
+            looks -= 1
+        self._arm.bonded()
+        self._work.set()
+
     def tell(self, event: Event) -> bool:
         """Queue an event; what these glasses do not report is not noticed."""
         match event:
             case Transcript() | CapabilitiesChanged():
                 return False
+            case CaseChanged() if self._side is Side.LEFT:
+                return False
             case HidingChanged(by) if by not in _HIDES or self._side is Side.LEFT:
                 return False
             case Gestured(gesture) if gesture not in _REPORTED:
                 return False
-        return super().tell(event)
+        taken = super().tell(event)
+        self._take()  # some events end the page
+        return taken
 
     def gestured(self, gesture: Gesture, *, side: Side | None = None) -> bool:
         """Report a gesture through the right arm, made at an arm or (without `side`) at the ring.
@@ -194,6 +244,14 @@ class ArmSession(PeripheralSession):
                 return self._set(wear_detection=on)
             case SetHeadUpAngle(degrees):
                 return self._set(head_up_angle=degrees)
+            case SetDisplayPosition(height, depth):
+                return self._set(height=height, depth=depth)
+            case SetWeather() | SetCalendar() | SetNote():
+                word = type(command).__name__.removeprefix("Set").lower()
+                return self._set(**{word: msgspec.to_builtins(command)})
+            case GetMotion():
+                self.tell(LEVEL)
+                return Done()
             case AllowApps(apps):
                 return self._set(apps=[app.id for app in apps])
             case SetClock(local_s):
@@ -208,7 +266,12 @@ class ArmSession(PeripheralSession):
         return Done()
 
     def _notify(self, what: ShowNotification) -> Reply:
-        """Show the notification over the page for a while, at its full width."""
+        """Show the notification over the page for a while, at its full width; not that of an app
+        which is not on the list.
+        """
+        if what.app.id not in self._glasses.settings.get("apps", ()):
+            self._glasses.tell({"event": "notification", "app": what.app.id, "listed": False})
+            return Done()
         title = f"{what.app.name}: {what.title}" if what.title else what.app.name
         rows = [row for row in (title, what.subtitle, *what.text.split("\n")) if row]
         lines = tuple(TextLine(row, text) for row, text in enumerate(rows[: self._lens.rows]))

@@ -23,11 +23,14 @@ Refuses = Callable[[Received], bool]
 
 
 class QuirkChoice(Struct, frozen=True):
-    """One variant: what differs in `Variant`, what is refused, and which arms send sound."""
+    """One variant: what differs in `Variant`, what is refused, which arms send sound, and
+    whether a host is asked to pair.
+    """
 
     says: Mapping[str, Any] = field(default_factory=dict)
     refuses: Refuses | None = None
     sound: tuple[Side, ...] = ()
+    bonds: bool = True
 
 
 def _hub(cmd: Cmd, wrong: Callable[[Message], bool]) -> QuirkChoice:
@@ -52,6 +55,17 @@ def _zeros(received: Received, *, written: bool) -> bool:
     starts_with_zero = received.payload[:2] == b"\x08\0"
     leaves_it_out = received.payload[:1] == b"\x10"
     return leaves_it_out if written else starts_with_zero
+
+
+def _wake_word(received: Received, *, speed: int) -> bool:
+    """Whether the wake word is configured with another speed than this firmware takes."""
+    if received.sid != Sid.AI or not received.payload:
+        return False
+    try:
+        message = Message(received.payload)
+        return 13 in message and message.message(13).integer(2) != speed
+    except RemoteViolation:
+        return False
 
 
 _ANY: Final = QuirkChoice()
@@ -80,6 +94,18 @@ QUIRKS: Final[Mapping[str, Mapping[str, QuirkChoice]]] = {
         "empty": _hub(Cmd.BEAT, lambda body: 1 in body),
         "zero": _hub(Cmd.BEAT, lambda body: 1 not in body),
     },
+    "time": {"any": _ANY, "no-zone": QuirkChoice({"ignores_zone": True})},
+    "motion-request": {
+        "any": _ANY,
+        "22": QuirkChoice({"motion_fields": (22,)}),
+        "20": QuirkChoice({"motion_fields": (20,)}),
+    },
+    "motion-numbers": {"32": _ANY, "64": QuirkChoice({"wide_motion": True})},
+    "wake-word-speed": {
+        "any": _ANY,
+        "32": QuirkChoice(refuses=partial(_wake_word, speed=32)),
+        "80": QuirkChoice(refuses=partial(_wake_word, speed=80)),
+    },
     "image-session": {
         "any": _ANY,
         "own": _hub(Cmd.IMAGE, lambda body: body.integer(3) == body.integer(1)),
@@ -91,6 +117,7 @@ QUIRKS: Final[Mapping[str, Mapping[str, QuirkChoice]]] = {
         "00": QuirkChoice({"settings_flag": ANSWER}),
         "01": QuirkChoice({"settings_flag": NOTICE}),
     },
+    "bonding": {"after-auth": _ANY, "none": QuirkChoice(bonds=False)},
     "auth": {"prelude": _ANY, "needed": QuirkChoice({"needs_auth": True})},
     "sound-arm": {
         "left": QuirkChoice(sound=(_L,)),
@@ -106,6 +133,7 @@ class Firmware(Struct, frozen=True):
 
     variant: Variant
     sound: tuple[Side, ...]
+    bonds: bool
 
 
 def firmware(words: Sequence[str]) -> Firmware:
@@ -120,4 +148,5 @@ def firmware(words: Sequence[str]) -> Firmware:
         return any(each(received) for each in refusing)
 
     sound = next(choice.sound for choice in choices if choice.sound)
-    return Firmware(Variant(refuses=refuses, **says), sound)
+    bonds = all(choice.bonds for choice in choices)
+    return Firmware(Variant(refuses=refuses, **says), sound, bonds)

@@ -40,6 +40,8 @@ EXPOSURE_S: Final = 0.8
 """Seconds from the order to the photo: the exposure is measured first."""
 SOUND_S: Final = 0.02
 OTHER: Final = "other"
+JPEG_HEADER: Final = 623
+"""Bytes that a raw photo leaves out."""
 _JPEG_QUALITY: Final = (10, 25, 50, 75, 90)
 _UNKNOWN: Final = (Transcript, CapabilitiesChanged, WornChanged, HidingChanged)
 """Events that a Frame does not have."""
@@ -50,7 +52,7 @@ def parts(_model: Model, quirks: Sequence[str]) -> ModelParts:
     variant, running = dialect(quirks)
     device = FrameDevice(dialect=variant)
     start(device, running)
-    return ModelParts((None,), partial(_serve, device), more_follow, _identity, MTU)
+    return ModelParts((None,), partial(serve, device, FrameSession), more_follow, _identity, MTU)
 
 
 def start(device: FrameDevice, running: str) -> None:
@@ -70,34 +72,36 @@ def more_follow(packet: bytes) -> bool:
 
 def _identity(model: Model, _side: Side | None) -> GattIdentity:
     address = address_of(model.key)
-    return identity(model, address, f"Frame {address[:2].upper()}")
+    return identity(model.gatt.service, address, f"Frame {address[:2].upper()}")
 
 
-def identity(model: Model, address: str, name: str, scan_response: bytes = b"") -> GattIdentity:
-    """Return what both advertise (31 bytes): name, flags, service."""
+def identity(service: str, address: str, name: str, scan_response: bytes = b"") -> GattIdentity:
+    """Return what all of the maker's advertise (at most 31 bytes): name, flags, service."""
     advertised = AdvertisingData(
         [
             (AdvertisingData.COMPLETE_LOCAL_NAME, name.encode()),
             (AdvertisingData.FLAGS, b"\x06"),
             (
                 AdvertisingData.COMPLETE_LIST_OF_128_BIT_SERVICE_CLASS_UUIDS,
-                bytes(UUID(model.gatt.service)),
+                bytes(UUID(service)),
             ),
         ]
     )
     return GattIdentity(address, name, bytes(advertised), scan_response)
 
 
-async def _serve(
-    device: FrameDevice, glasses: MockGlasses, _side: Side | None, link: PeripheralLink
+async def serve(
+    device: FrameDevice,
+    session: "type[FrameSession]",
+    glasses: MockGlasses,
+    _side: Side | None,
+    link: PeripheralLink,
 ) -> None:
-    """Serve one central until it disconnects; the Lua machine outlives it."""
+    """Serve one central until it disconnects; the machine that runs programs outlives it."""
     device.battery = glasses.battery
-    codec = FramePeripheral(max_packet=link.max_packet, device=device)
-    session = FrameSession(glasses, link, codec)
-    glasses.begin(session)
+    glasses.begin(serving := session(glasses, link, device))
     try:
-        await session.run()
+        await serving.run()
     finally:
         glasses.end()
 
@@ -105,12 +109,13 @@ async def _serve(
 class FrameSession(PeripheralSession):
     """One central's connection."""
 
+    codec: type[FramePeripheral] = FramePeripheral
     photo_height = 1.0
     """Height of a photo, of its width."""
 
-    def __init__(self, glasses: MockGlasses, link: PeripheralLink, codec: FramePeripheral) -> None:
-        super().__init__(glasses, link, codec)
-        self._frame = codec
+    def __init__(self, glasses: MockGlasses, link: PeripheralLink, device: FrameDevice) -> None:
+        self._frame = self.codec(max_packet=link.max_packet, device=device)
+        super().__init__(glasses, link, self._frame)
 
     def tell(self, event: Event) -> bool:
         """Queue an event; False for what a Frame does not have."""
@@ -136,7 +141,7 @@ class FrameSession(PeripheralSession):
         size, quality = capture.resolution, _JPEG_QUALITY[capture.quality]
         jpeg = self._glasses.camera.take(size, round(size * self.photo_height), quality=quality)
         self._glasses.tell({"event": "photo", "size": size, "bytes": len(jpeg)})
-        self.tell(PhotoTaken(0, jpeg))
+        self.tell(PhotoTaken(0, jpeg[JPEG_HEADER if capture.raw else 0 :]))
 
     # -------------------------------------------------------------- microphone
 

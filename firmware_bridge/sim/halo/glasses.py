@@ -12,13 +12,13 @@ from msgspec.structs import replace
 from firmware_bridge import lc3
 from firmware_bridge.codecs.frame.device import FrameDevice
 from firmware_bridge.codecs.frame.hardware import HALO
-from firmware_bridge.codecs.frame.peripheral import STREAM, FramePeripheral
+from firmware_bridge.codecs.frame.peripheral import STREAM
 from firmware_bridge.codecs.frame.wire import LC3_FRAME, SPEAKER
 from firmware_bridge.messages import AudioChunk, AudioFormat, Done, EndAudio, Failed, StartAudio
 from firmware_bridge.models import Channel, Gatt, Model
 from firmware_bridge.packets import channel_of
 from firmware_bridge.sides import Side
-from firmware_bridge.sim.frame.glasses import FrameSession, identity, more_follow, start
+from firmware_bridge.sim.frame.glasses import FrameSession, identity, more_follow, serve, start
 from firmware_bridge.sim.gatt import GattIdentity
 from firmware_bridge.sim.glasses import MockGlasses
 from firmware_bridge.sim.halo.quirks import dialect
@@ -33,6 +33,8 @@ BATTERY_SERVICE: Final = 0x180F
 _VIDEO: Final = "7a230004-5475-a6a4-654c-8431f6ad49c4"
 _CAPTURE: Final = "7a230006-5475-a6a4-654c-8431f6ad49c4"
 _POWER_STATE: Final = "00002a1a-0000-1000-8000-00805f9b34fb"
+_UPDATE_SERVICE: Final = "8d53dc1d-1db7-4cd3-868b-8a527460aa84"
+_UPDATE: Final = "da2e7828-fbce-4e01-ae9e-261174997c48"
 _PRESENT: Final = 0b10_10_11_11
 """Power state: level good, not charging, discharging, present."""
 
@@ -44,24 +46,27 @@ def parts(model: Model, quirks: Sequence[str]) -> ModelParts:
     start(device, chosen["running"])
     return ModelParts(
         (None,),
-        partial(_serve, device),
+        partial(serve, device, HaloSession),
         _more_follow,
         partial(_identity, chosen["name"]),
         MTU,
         read=_read,
-        gatt=_with_more(model.gatt) if chosen["characteristics"] == "services" else None,
+        gatt=_with_more(model.gatt, all_of_them=chosen["characteristics"] == "services"),
     )
 
 
-def _with_more(gatt: Gatt) -> Gatt:
-    """Add the characteristics that only one document lists; they stay silent."""
+def _with_more(gatt: Gatt, *, all_of_them: bool) -> Gatt:
+    """Add the characteristic of firmware updates, and those that only one document lists; all
+    stay silent.
+    """
     battery = next(each.service for each in gatt.channels if each.name == "battery")
+    update = Channel("update", _UPDATE_SERVICE, _UPDATE, notify=True, write=True)
     more = (
         Channel("video", gatt.service, _VIDEO, notify=True),
         Channel("capture", gatt.service, _CAPTURE, notify=True),
         Channel("power", battery, _POWER_STATE, notify=True, read=True),
     )
-    return replace(gatt, channels=(*gatt.channels, *more))
+    return replace(gatt, channels=(*gatt.channels, update, *(more if all_of_them else ())))
 
 
 def _read(glasses: MockGlasses, _side: Side | None, channel: str) -> bytes:
@@ -86,22 +91,7 @@ def _identity(name: str, model: Model, _side: Side | None) -> GattIdentity:
             ),
         ]
     )
-    return identity(model, address, f"Halo {byte}", bytes(response))
-
-
-async def _serve(
-    device: FrameDevice, glasses: MockGlasses, _side: Side | None, link: PeripheralLink
-) -> None:
-    """Serve one central until it disconnects; the Lua machine outlives it."""
-    device.battery = glasses.battery
-    codec = FramePeripheral(max_packet=link.max_packet, device=device)
-    codec.reboot = link.hang_up
-    session = HaloSession(glasses, link, codec)
-    glasses.begin(session)
-    try:
-        await session.run()
-    finally:
-        glasses.end()
+    return identity(model.gatt.service, address, f"Halo {byte}", bytes(response))
 
 
 class HaloSession(FrameSession):
@@ -109,8 +99,9 @@ class HaloSession(FrameSession):
 
     photo_height = 0.75
 
-    def __init__(self, glasses: MockGlasses, link: PeripheralLink, codec: FramePeripheral) -> None:
-        super().__init__(glasses, link, codec)
+    def __init__(self, glasses: MockGlasses, link: PeripheralLink, device: FrameDevice) -> None:
+        super().__init__(glasses, link, device)
+        self._frame.reboot = link.hang_up
         self._decoder: lc3.Decoder | None = None
         self._rest = b""
 

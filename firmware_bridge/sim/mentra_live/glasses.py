@@ -83,7 +83,7 @@ JOIN_S: Final = 3.0
 ADDRESS: Final = "192.168.4.20"
 HOTSPOT: Final = HotspotChanged(True, "MentraLive_0001", "stay close", "192.168.43.1")
 """The network of their own."""
-STILL: Final = MotionRead((0.0, 0.0, 9.8125), (0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
+STILL: Final = MotionRead((0.0, 0.0, 9.8125), (0.0, 0.0, 0.0))
 """What the motion sensor reads: they lie on a table."""
 PHOTO_S: Final = 3.0
 """Seconds to take and code a photo; 12 s were logged for a good one in AVIF."""

@@ -13,7 +13,15 @@ from msgspec import Struct
 from firmware_bridge.codecs.omi.model import BATTERY, INFORMATION
 from firmware_bridge.codecs.omi.peripheral import DIALECTS, OmiGlasses
 from firmware_bridge.codecs.omi.photo import OLD_TURN
-from firmware_bridge.codecs.omi.wire import MAX_GAIN, STREAM, Dialect, gain_of
+from firmware_bridge.codecs.omi.update import IDLE, FirmwareUpdate
+from firmware_bridge.codecs.omi.wire import (
+    BUTTON_BYTES,
+    LEAST_MTU,
+    MAX_GAIN,
+    STREAM,
+    Dialect,
+    gain_of,
+)
 from firmware_bridge.deadlines import timeout
 from firmware_bridge.messages import (
     BatteryChanged,
@@ -35,7 +43,13 @@ from firmware_bridge.messages import (
     WornChanged,
 )
 from firmware_bridge.models import Model
-from firmware_bridge.own_commands import DimLight, SetMicrophoneGain
+from firmware_bridge.own_commands import (
+    DimLight,
+    GetMotion,
+    MotionRead,
+    SetMicrophoneGain,
+    Vibrate,
+)
 from firmware_bridge.sides import Side
 from firmware_bridge.sim.gatt import GattIdentity
 from firmware_bridge.sim.glasses import MockGlasses
@@ -50,22 +64,38 @@ _NEVER_SAID: Final = Transcript | CapabilitiesChanged | WornChanged | HidingChan
 
 class Build(Struct, frozen=True):
     """What differs between the three beside the protocol. `advertised`: 16-bit services beside the
-    main one; `names_itself`: the name is in the advertisement, not in the scan response.
+    main one; `names_itself`: the name is in the advertisement, not in the scan response;
+    `least_mtu`: below it no sound is sent.
     """
 
     mtu: int
     firmware: str
+    hardware: str
+    serial: str
     battery_s: float
     advertised: tuple[str, ...] = ()
     names_itself: bool = False
     quality: int = 75
+    least_mtu: int = 0
 
 
 BUILDS: Final = {
-    "omi": Build(247, "3.0.8", 5.0, names_itself=True),
-    "omi_glass": Build(517, "2.3.2", 20.0, quality=50),
-    "openglass": Build(247, "1.0.1", 60.0, advertised=(INFORMATION, BATTERY)),
+    "omi": Build(247, "3.0.8", "SIM", "SIM-OMI-0001", 5.0, names_itself=True, least_mtu=LEAST_MTU),
+    "omi_glass": Build(517, "2.3.2", "ESP32-S3-v1.0", "51ACA0B1C2D3", 20.0, quality=50),
+    "openglass": Build(
+        247,
+        "1.0.1",
+        "Seeed Xiao ESP32S3 Sense",
+        "SIM-OPENGLASS-0001",
+        60.0,
+        advertised=(INFORMATION, BATTERY),
+    ),
 }
+MANUFACTURER: Final = "Based Hardware"
+DIAGNOSTICS: Final = bytes((1, *bytes(8), *(4100).to_bytes(2, "little"), *bytes(14)))
+"""Version 1, no reset, no time, 4.1 V, and nothing was lost."""
+STILL: Final = MotionRead((0.12, -0.25, 9.81), (0.01, 0.0, -0.02))
+"""What the motion sensor of glasses that are not moved reads: m/s² and rad/s."""
 OLD_FIRMWARE: Final = "2.1.0"
 """The last version of OMI Glass that sends no orientation."""
 
@@ -77,6 +107,8 @@ class State:
     interval_s: float
     taken_at: float = float("-inf")
     """When the last photo was taken, in simulated time."""
+    update: FirmwareUpdate | None = None
+    """That of this connection, or of the last."""
 
 
 def parts(model: Model, quirks: Sequence[str]) -> ModelParts:
@@ -89,7 +121,7 @@ def parts(model: Model, quirks: Sequence[str]) -> ModelParts:
         lambda _packet: False,
         _identity,
         build.mtu,
-        read=partial(_read, made),
+        read=partial(_read, made, state),
     )
 
 
@@ -114,7 +146,9 @@ def _identity(model: Model, _side: Side | None) -> GattIdentity:
     return GattIdentity(address_of(model.key), model.title, advertised, response)
 
 
-def _read(made: Dialect, glasses: MockGlasses, _side: Side | None, channel: str) -> bytes:
+def _read(
+    made: Dialect, state: State, glasses: MockGlasses, _side: Side | None, channel: str
+) -> bytes:
     key, settings = glasses.model.key, glasses.settings
     old = not made.oriented and DIALECTS[key].oriented
     values = {
@@ -122,13 +156,22 @@ def _read(made: Dialect, glasses: MockGlasses, _side: Side | None, channel: str)
         "codec": bytes([made.codec]),
         "model": glasses.model.title.encode(),
         "firmware": (OLD_FIRMWARE if old else BUILDS[key].firmware).encode(),
-        "serial": f"SIM-{key.upper()}-0001".encode(),
+        "serial": BUILDS[key].serial.encode(),
+        "manufacturer": MANUFACTURER.encode(),
+        "hardware": BUILDS[key].hardware.encode(),
         "features": made.features.to_bytes(4, "little"),
         "dim": bytes([settings.get("dim", 0)]),
         "gain": bytes([settings.get("gain", MAX_GAIN)]),
         "clock": settings.get("clock", 0).to_bytes(4, "little"),
+        "charging": b"\0",
+        "button": bytes(BUTTON_BYTES),
+        "motion": (6).to_bytes(4, "little"),  # axes
+        "diagnostics": DIAGNOSTICS,
+        **dict.fromkeys(
+            ("update", "progress"), state.update.status if state.update else bytes([IDLE, 0])
+        ),
     }
-    return bytes(values.get(channel, bytes(2)))  # the firmware update is idle
+    return bytes(values.get(channel, b""))
 
 
 async def _serve(
@@ -152,9 +195,14 @@ class OmiSession(PeripheralSession):
         self._sent = asyncio.Event()
         """The last photo has been sent."""
         codec = OmiGlasses(
-            made, max_packet=link.max_packet, set=self._set, photo_sent=self._sent.set
+            made,
+            max_packet=link.max_packet,
+            set=self._set,
+            photo_sent=self._sent.set,
+            restart=self._restart,
         )
         super().__init__(glasses, link, codec)
+        state.update = codec.update
         self._made = made
         self._state = state
         self._build = BUILDS[glasses.model.key]
@@ -203,9 +251,17 @@ class OmiSession(PeripheralSession):
                 self._set("dim", level)
             case SetMicrophoneGain(level):
                 self._set("gain", gain_of(level))
+            case Vibrate(length):
+                self._glasses.tell({"event": "vibrated", "length": length.value})
+            case GetMotion():
+                self.tell(STILL)
             case _:
                 return super()._other(command)
         return Done()
+
+    def _restart(self) -> None:
+        self._glasses.tell({"event": "restart", "side": None})
+        self._link.hang_up()
 
     # -------------------------------------------------------------- camera
 
@@ -258,4 +314,6 @@ class OmiSession(PeripheralSession):
             for index in itertools.count():
                 await pace.wait()
                 frame = made.pack(read(made.samples))
+                if self._link.max_packet + 3 < self._build.least_mtu:
+                    continue
                 await self._send_sound(MicrophoneChunk(stream, index, (frame,)))

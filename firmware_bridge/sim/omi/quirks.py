@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from firmware_bridge.codecs.omi.wire import FEATURES, HAS_BUTTON, SOUND, Dialect
+from firmware_bridge.codecs.omi.wire import FEATURES, HAS_BUTTON, HAS_MOTION, SOUND, Dialect
 from firmware_bridge.sim.quirks import choose
 
 _STOCK: Final[Mapping[str, Any]] = {}
@@ -25,7 +25,12 @@ QUIRKS: Final[Mapping[str, Mapping[str, Mapping[str, Any]]]] = {
     "photos-unasked": {"stock": _STOCK, "no": {"repeats": False}, "yes": {"repeats": True}},
     "long-press": {"off": _STOCK, "reported": {"says_long": True}},
     "button": {"yes": _STOCK, "no": {"features": FEATURES & ~HAS_BUTTON}},
-    "features": {"stock": _STOCK, "none": {"features": 0}},
+    "features": {
+        "stock": _STOCK,
+        "none": {"features": 0},
+        "motion": {"features": FEATURES | HAS_MOTION},
+    },
+    "address-length": {"two": _STOCK, "one": {"short_address": True}},
 }
 """Name → value → what it changes; the first value is stock."""
 

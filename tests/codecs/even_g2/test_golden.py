@@ -145,7 +145,7 @@ def test_every_dialect_is_joined_in_any_order(size, way):
     for order in (packets, packets[::-1], [packet for packet in packets for _ in range(2)]):
         joiner = Joiner(Kind.HOST)
         whole = [each for packet in order if (each := joiner.add(packet)) is not None]
-        assert [each.payload for each in whole] == [body]
+        assert [each.payload for each in whole] == [body] * (len(order) if len(packets) == 1 else 1)
 
 
 def test_a_split_checksum_is_sent_and_read():
@@ -254,7 +254,8 @@ def test_pictures_are_below_the_text():
 
 
 def test_a_picture_is_cut_into_numbered_pieces():
-    updates = [Message(encode(each)).message(5) for each in hub.image_updates(1, bytes(5000), 7)]
+    made = [make(Dialect()) for make in hub.image_updates(1, bytes(5000), 7)]
+    updates = [Message(encode(each)).message(5) for each in made]
     assert [(each.integer(6), each.integer(7), len(each.data(8))) for each in updates] == [
         (0, 4096, 4096),
         (1, 904, 904),

@@ -25,6 +25,15 @@ from firmware_bridge.messages import (
     TextLine,
     Tile,
 )
+from firmware_bridge.own_commands import (
+    CalendarEntry,
+    GetMotion,
+    SetCalendar,
+    SetDisplayPosition,
+    SetNote,
+    SetWeather,
+    Sky,
+)
 from firmware_bridge.packets import ChannelPacket
 from firmware_bridge.protobuf import encode
 from firmware_bridge.sides import Side, SidePacket
@@ -38,11 +47,16 @@ STORY = (
     ShowPage("p", tiles=(LIT,)),
     StartMicrophone(1, AudioFormat.LC3),
     SetBrightness(30),
+    SetDisplayPosition(3, 4),
+    SetWeather(1_790_000_000, Sky.SNOW, -3),
+    SetCalendar((CalendarEntry("Tea", "16:00"),)),
+    SetNote(1, "Milk"),
+    GetMotion(),
     SetClock(1_790_000_000),
     AllowApps((App("a", "A"),)),
     ShowNotification(App("a", "A"), "t", "x"),
 )
-SIDS = [0x01, 0x07, 0x09, 0x0D, 0x10, 0x80, 0x81, 0xC0, 0xC4, 0xC5, 0xE0]
+SIDS = [*range(0x01, 0x11), 0x20, 0x30, 0x80, 0x81, 0x91, 0xC0, 0xC4, 0xC5, 0xE0]
 
 
 def talk() -> tuple[list[bytes], list[bytes]]:

@@ -6,10 +6,12 @@ from firmware_bridge.codecs.even_g2 import hub
 from firmware_bridge.codecs.even_g2.hub import Cmd, Code, Rect
 from firmware_bridge.codecs.even_g2.page_in import HubPageIn, Refused
 from firmware_bridge.codecs.even_g2.picture import bmp
+from firmware_bridge.codecs.even_g2.wire import STOCK
 from firmware_bridge.errors import RemoteViolation
 from firmware_bridge.protobuf import Message, encode
 
 TEXT = {1: 0, 2: 0, 3: 576, 4: 288, 9: 1, 10: "t1", 11: 1, 12: "Hi"}
+LIST = {1: 0, 2: 0, 3: 200, 4: 144, 9: 2, 10: "l1", 11: {1: 2, 4: ["Yes", "No"]}, 12: 1}
 IMAGE = {1: 0, 2: 0, 3: 100, 4: 100, 5: 10, 6: "p1"}
 
 
@@ -30,7 +32,7 @@ def refusal(*args, **options) -> Code | None:
 
 
 def test_eight_texts_and_four_pictures_fit():
-    images = [{**IMAGE, 5: at} for at in range(4)]
+    images = [{**IMAGE, 5: 10 + at, 6: f"p{at}"} for at in range(4)]
     page = parse(TEXT, *(quiet(at) for at in range(2, 9)), images=images)
     assert (len(page.texts), len(page.images)) == (8, 4)
 
@@ -46,7 +48,41 @@ def test_exactly_one_container_takes_events():
     assert refusal({**TEXT, 11: 0}) is None
     assert refusal(TEXT, {**TEXT, 9: 2}) is None
     assert refusal(TEXT, lists=[{9: 2, 12: 1}]) is None
-    assert parse({**TEXT, 11: 0}, lists=[{9: 2, 12: 1}]).texts[1].text == "Hi"
+    assert parse({**TEXT, 11: 0}, lists=[LIST]).texts[1].text == "Hi"
+
+
+@pytest.mark.parametrize("other", [{9: 1}, {10: "t1"}])
+def test_two_containers_of_one_name_or_number_are_refused(other):
+    assert refusal(TEXT, {**quiet(2), **other}) is Code.BAD_CONTAINER
+
+
+def test_containers_may_have_no_names():
+    page = parse({**TEXT, 10: ""}, {**quiet(2), 10: ""})
+    assert (len(page.texts), page.names()) == (2, set())
+
+
+def test_a_list_is_shown_and_its_first_entry_chosen():
+    page = parse({**TEXT, 11: 0, 12: " "}, lists=[LIST])
+    assert [(line.row, line.text) for line in page.shown().lines] == [(0, "Yes"), (1, "No")]
+    assert page.chosen() == {1: 2, 2: "l1", 3: "Yes", 4: 0, 5: 0}
+    assert parse(TEXT, lists=[{**LIST, 12: 0}]).chosen() is None
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({11: {4: ["x"] * 21}}, None),
+        ({11: {4: ["x" * 65]}}, Code.TOO_LARGE),
+        ({7: 11}, Code.BAD_CONTAINER),
+        ({3: 577}, Code.BAD_CONTAINER),
+    ],
+)
+def test_a_list_outside_the_limits_is_refused(change, code):
+    if code is None:
+        with pytest.raises(RemoteViolation):
+            parse({**TEXT, 11: 0}, lists=[{**LIST, **change}])
+    else:
+        assert refusal({**TEXT, 11: 0}, lists=[{**LIST, **change}]) is code
 
 
 @pytest.mark.parametrize(
@@ -101,8 +137,12 @@ def test_bad_texts_are_refused():
 
 def pieces() -> list[Message]:
     file = bmp(bytes(range(16)) * (576 * 288 // 16), Rect(0, 0, 100, 100))
-    updates = hub.image_updates(0, file, 5)
-    return [Message(encode(each)).message(hub.BODY[Cmd.IMAGE]) for each in updates]
+    return updates(file, 5)
+
+
+def updates(file: bytes, session: int) -> list[Message]:
+    made = [make(STOCK) for make in hub.image_updates(0, file, session)]
+    return [Message(encode(each)).message(hub.BODY[Cmd.IMAGE]) for each in made]
 
 
 def test_a_picture_is_shown_when_it_is_whole():
@@ -117,8 +157,8 @@ def test_a_picture_is_shown_when_it_is_whole():
 def test_a_repeated_piece_is_taken_once():
     page = parse(TEXT, images=[{**IMAGE, 3: 200, 4: 140}])
     file = bmp(bytes(576 * 288), Rect(0, 0, 200, 140))
-    updates = [Message(encode(each)).message(5) for each in hub.image_updates(0, file, 5)]
-    taken = [page.add(updates[at]) for at in (0, 1, 1, 2, 3)]
+    sent = updates(file, 5)
+    taken = [page.add(sent[at]) for at in (0, 1, 1, 2, 3)]
     assert taken == [(True, False), (True, False), (True, False), (True, False), (True, True)]
 
 
@@ -127,7 +167,7 @@ def test_pieces_out_of_order_are_refused():
     first, last = pieces()
     assert page.add(last) == (False, False)
     page.add(first)
-    other = Message(encode({**hub.image_updates(0, bytes(5000), 6)[1][5]}))
+    other = updates(bytes(5000), 6)[1]
     assert page.add(other) == (False, False)
 
 

@@ -1,5 +1,5 @@
-"""A central codec and a Frame or Halo joined by an air that may lose or change packets, on a clock
-of their own. After g1_pair.py; it does not know what is said over it.
+"""A central codec and a Frame, Halo or Monocle joined by an air that may lose or change packets, on
+a clock of their own. After g1_pair.py; it does not know what is said over it.
 """
 
 from collections.abc import Callable
@@ -7,11 +7,13 @@ from collections.abc import Callable
 from firmware_bridge.codec import NEED_DATA, Incoming
 from firmware_bridge.codecs.frame.central import FrameCodec
 from firmware_bridge.codecs.frame.device import FrameDevice
-from firmware_bridge.codecs.frame.hardware import FRAME
+from firmware_bridge.codecs.frame.monocle import MonoclePeripheral
 from firmware_bridge.codecs.frame.peripheral import FramePeripheral
 from firmware_bridge.codecs.frame.program import FILE, START, program
+from firmware_bridge.codecs.frame.terminal import MonocleDevice
 from firmware_bridge.errors import LinkLost, RemoteViolation
 from firmware_bridge.messages import Command, Done, Hello, Reply
+from firmware_bridge.sim.monocle.glasses import start
 
 HOP_S = 0.015
 
@@ -24,11 +26,22 @@ def eight_wide(text: str) -> float:
     return 8.0 * len(text)
 
 
+def twenty_four_wide(text: str) -> float:
+    return 24.0 * len(text)
+
+
 def drain(codec) -> list[Incoming]:
     taken = []
     while (incoming := codec.next_event()) is not NEED_DATA:
         taken.append(incoming)
     return taken
+
+
+def equipped_monocle() -> MonocleDevice:
+    """A Monocle on which our program runs already."""
+    device = MonocleDevice()
+    start(device, "glassd")
+    return device
 
 
 def equipped(**more) -> FrameDevice:
@@ -56,12 +69,13 @@ class FramePair:
         self.device = device or FrameDevice()
         hardware = self.device.hardware
         self.central = FrameCodec(
-            width=ten_wide if hardware is FRAME else eight_wide,
+            width={"frame": ten_wide, "halo": eight_wide}.get(hardware.key, twenty_four_wide),
             max_packet=max_packet,
             app=app,
             hardware=hardware,
         )
-        self.glasses = FramePeripheral(max_packet=max_packet, device=self.device)
+        kind = MonoclePeripheral if hardware.is_monocle else FramePeripheral
+        self.glasses = kind(max_packet=max_packet, device=self.device)
         self.max_packet = max_packet
         self.air = air
         self.now = now

@@ -207,9 +207,9 @@ def test_any_text_survives_the_prompt(text):
     assert wire.unescape(wire.escape(text)) == text
     pair = greeted()
     pair.device.stop()
-    for packet, printed in wire.upload("x.lua", text, 100):
-        assert len(packet) <= 100
-        assert pair.device.run(packet.decode()) == [printed]
+    for statement, printed in wire.upload("x.lua", text, 100):
+        assert len(statement.encode()) <= 100
+        assert pair.device.run(statement) == [printed]
     assert pair.device.files["x.lua"] == text
 
 

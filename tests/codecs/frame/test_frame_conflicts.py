@@ -116,6 +116,7 @@ def test_a_prompt_shows_text_as_frame_msg_does():
 def test_main_lua_runs_after_a_reset():
     pair = FramePair(FrameDevice(files={"main.lua": "while true do end"}))
     pair.glasses.receive_packet(b"\x04", pair.now)
+    pair.run(for_s=0.1)
     assert pair.device.program is not None
     assert isinstance(pair.greet(), GlassesInfo)
 

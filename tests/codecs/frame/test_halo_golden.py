@@ -8,9 +8,9 @@ from firmware_bridge import lc3
 from firmware_bridge.codecs.frame.device import FrameDevice, FrameDialect, LuaProgram
 from firmware_bridge.codecs.frame.hardware import HALO
 from firmware_bridge.codecs.frame.program import START, program
+from firmware_bridge.codecs.frame.prompts import LuaPrompt
 from firmware_bridge.codecs.frame.ring import RING_BYTES
 from firmware_bridge.codecs.frame.speaker import BUFFER_BYTES, LATE_S
-from firmware_bridge.codecs.frame.startup import is_error
 from firmware_bridge.errors import CommandRefused, LinkLost, RemoteViolation
 from firmware_bridge.messages import (
     AudioChunk,
@@ -210,7 +210,7 @@ def test_a_program_that_was_interrupted_has_ended(pair):
     pair.tell(b"[string \"require('glassd_app')\"]:1: error executing module: interrupted")
     pair.run()
     assert isinstance(pair.lost, LinkLost)
-    assert is_error("other.lua:12: interrupted")
+    assert LuaPrompt().is_error("other.lua:12: interrupted")
 
 
 def test_a_late_break_is_no_reason_to_upload():
@@ -414,7 +414,7 @@ def test_a_missing_module_is_a_file_that_cannot_be_opened():
     pair.glasses.receive_packet(b"require('glassd_app')", pair.now)
     (said,) = told(pair)
     assert said.endswith(b"cannot open file: glassd_app.lua")
-    assert is_error(said.decode())
+    assert LuaPrompt().is_error(said.decode())
 
 
 def test_the_program_is_uploaded_and_started():

@@ -124,7 +124,7 @@ REPORTS = [
             "accelerometer": {"x": 0.1, "y": 0.2, "z": 9.8},
             "gyroscope": {"x": 0.01, "y": 0.02, "z": 0.03},
         },
-        MotionRead((0.1, 0.2, 9.8), (0.01, 0.02, 0.03), (0.0, 0.0, 0.0)),
+        MotionRead((0.1, 0.2, 9.8), (0.01, 0.02, 0.03)),
     ),
     (
         {"type": "imu_response", "accel": [0, 0, 9.8], "gyro": [1, 2, 3], "mag": [4, 5, 6]},
@@ -173,7 +173,7 @@ def test_a_damaged_or_unknown_report_is_ignored(message):
         HotspotChanged(False, problem="no"),
         StreamChanged(True, "streaming"),
         StreamChanged(False, "error", "no Wi-Fi"),
-        MotionRead((0.5, 1.0, 9.5), (1.0, 2.0, 3.0), (0.0, 0.0, 0.0)),
+        MotionRead((0.5, 1.0, 9.5), (1.0, 2.0, 3.0)),
     ],
     ids=str,
 )

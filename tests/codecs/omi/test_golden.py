@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from firmware_bridge.catalog import CATALOG, find
+from firmware_bridge.codec import NEED_DATA
 from firmware_bridge.codecs.omi.peripheral import DIALECTS
 from firmware_bridge.codecs.omi.wire import gain_of, interval, percent_of
 from firmware_bridge.errors import CommandRefused, LocalMisuse, RemoteViolation
@@ -30,7 +31,14 @@ from firmware_bridge.messages import (
     WornChanged,
 )
 from firmware_bridge.models import Advertisement
-from firmware_bridge.own_commands import DimLight, SetMicrophoneGain
+from firmware_bridge.own_commands import (
+    DimLight,
+    GetMotion,
+    MotionRead,
+    SetMicrophoneGain,
+    Vibrate,
+    Vibration,
+)
 from firmware_bridge.packets import ChannelPacket
 from tests.codecs.omi.pair import Pair
 
@@ -74,9 +82,18 @@ UUIDS = {
     "model": "00002a24-0000-1000-8000-00805f9b34fb",
     "serial": "00002a25-0000-1000-8000-00805f9b34fb",
     "firmware": "00002a26-0000-1000-8000-00805f9b34fb",
+    "hardware": "00002a27-0000-1000-8000-00805f9b34fb",
+    "manufacturer": "00002a29-0000-1000-8000-00805f9b34fb",
+    "charging": "19b10013-e8f2-537e-4f6c-d104768a1214",
+    "diagnostics": "19b10041-e8f2-537e-4f6c-d104768a1214",
+    "vibrate": "cab1ab96-2ea5-4f4d-bb56-874b72cfc984",
+    "motion": "32403791-0000-1000-7450-bf445e5829a2",
 }
 HAS = {
-    "omi": {"button", "dim", "gain", "features", "set_clock", "clock"},
+    "omi": {
+        *("button", "dim", "gain", "features", "set_clock", "clock"),
+        *("charging", "diagnostics", "vibrate", "motion"),
+    },
     "omi_glass": {"photo", "control", "update", "progress"},
     "openglass": {"photo", "control"},
 }
@@ -85,7 +102,8 @@ HAS = {
 @pytest.mark.parametrize("key", KEYS)
 def test_a_model_has_the_characteristics_of_its_firmware(key):
     channels = find(key).gatt.channels
-    common = {"audio", "codec", "battery", "model", "serial", "firmware"}
+    common = {"audio", "codec", "battery"}
+    common |= {"model", "serial", "firmware", "hardware", "manufacturer"}
     assert {each.name for each in channels} == common | HAS[key]
     assert all(each.uuid == UUIDS[each.name] for each in channels)
     assert channels[-1].name == "codec", "read last: then all else is known"
@@ -128,7 +146,7 @@ def test_glasses_say_who_they_are_and_what_they_send():
     assert isinstance(info, GlassesInfo)
     assert (info.model, info.firmware, info.serial) == ("OMI Glass", "2.3.2", "A1B2")
     assert info.capabilities["camera"] is True
-    assert pair.said == [("codec", b"")], "a read"
+    assert pair.said == [("control", b"\0"), ("codec", b"")], "no photos unasked, and a read"
 
 
 @pytest.mark.parametrize("codec", FORMS)
@@ -158,11 +176,11 @@ def test_a_ping_reads_the_codec_id_and_is_answered_by_it():
     pair = Pair("omi")
     pair.greet()
     del pair.said[:]
-    values, pair.values = pair.values, {"codec": b""}
-    assert pair.ask(Ping()) is None, "nothing readable came"
-    assert pair.said == [("codec", b"")]
-    pair.values = values
+    number = pair.central.send(Ping(), 0.0)
+    assert pair.central.packets_to_send(0.0) == [b""]
+    assert pair.central.next_event() is NEED_DATA, "not before it is read"
     assert pair.tell("codec", b"\x15") == [Done()]
+    assert pair.heard[-1].re == number
 
 
 # ------------------------------------------------------------------ §4 sound
@@ -322,6 +340,128 @@ def test_pieces_of_a_photo_keep_their_pace():
         assert len(glasses.packets_to_send(1.0 + pause)) == count
 
 
+# ------------------------------------------------------------------ other lengths than today's
+
+
+@pytest.mark.parametrize(
+    ("channel", "packet", "events"),
+    [
+        ("button", b"\x01", [Gestured(Gesture.BUTTON)]),
+        ("button", b"\x02\0\0\0", [Gestured(Gesture.DOUBLE_TAP)]),
+        ("button", b"\x02\0\0\0\0\0\0\0\0\0", [Gestured(Gesture.DOUBLE_TAP)]),
+        ("battery", b"\x57\x01", [BatteryChanged(87)]),
+        ("manufacturer", b"Based Hardware", []),
+        ("diagnostics", bytes(25), []),
+        ("dim", b"\x20", []),
+        ("progress", b"\x30\x05", []),
+    ],
+)
+def test_shorter_and_longer_values_are_understood(channel, packet, events):
+    pair = Pair("omi")
+    assert pair.tell(channel, packet) == events
+    assert pair.refused == []
+
+
+@pytest.mark.parametrize(
+    ("value", "form"),
+    [(b"\x15\0", AudioFormat.OPUS), (b"", AudioFormat.PCM16)],
+)
+def test_a_codec_id_may_be_followed_by_more_or_be_missing(value, form):
+    pair = Pair("omi")
+    pair.values["codec"] = value
+    assert pair.greet().capabilities["microphone.codecs"] == form
+
+
+def test_features_of_fewer_or_more_bytes_are_understood():
+    for bits in (b"\x84", b"\x84\0", b"\x84\0\0\0\x01"):
+        pair = Pair("omi")
+        pair.tell("features", bits)
+        known = pair.greet().capabilities
+        assert (known["button"], known["light"], known["microphone.gain"]) == (True, True, False)
+
+
+def test_the_end_of_a_photo_may_be_followed_by_more():
+    pair = Pair("openglass")
+    for packet in GOLDEN["openglass"][:-1]:
+        pair.tell("photo", packet)
+    assert pair.tell("photo", b"\xff\xff\0\0") == [PhotoTaken(0, JPEG, 180)]
+
+
+# ------------------------------------------------------------------ charging, motion, vibration
+
+
+def test_charging_belongs_to_the_battery():
+    pair = Pair("omi")
+    assert pair.tell("charging", b"\x01") == [], "the charge is not known yet"
+    assert pair.tell("battery", b"\x57") == [BatteryChanged(87, charging=True)]
+    assert pair.tell("charging", b"\x01") == []
+    assert pair.tell("charging", b"\x00") == [BatteryChanged(87)]
+    assert pair.event(BatteryChanged(88, charging=True))[-1] == BatteryChanged(88, charging=True)
+    assert pair.sent == [("charging", b"\x01"), ("battery", b"\x58")]
+
+
+MOTION = bytes.fromhex(
+    "00 00 00 00 c0 d4 01 00"  # 0.12
+    "00 00 00 00 70 2f fc ff"  # -0.25
+    "09 00 00 00 10 5c 0c 00"  # 9.81
+    "ff ff ff ff e0 5e f8 ff"  # -1.5
+    "00 00 00 00 00 00 00 00"
+    "02 00 00 00 01 00 00 00"  # 2.000001
+)
+READ = MotionRead((0.12, -0.25, 9.81), (-1.5, 0.0, 2.000001))
+
+
+def moving() -> Pair:
+    pair = Pair("omi", replace(DIALECTS["omi"], features=0xFF))
+    pair.tell("features", b"\x02\0\0\0")
+    return pair
+
+
+def test_a_reading_of_the_motion_sensor_is_six_numbers_of_two_integers():
+    pair = moving()
+    assert pair.greet().capabilities["imu"] is True
+    del pair.said[:]
+    assert pair.ask(GetMotion()) == Done()
+    assert pair.ask(GetMotion()) == Done(), "it is being read"
+    assert pair.taken == [GetMotion()]
+    assert pair.tell("motion", b"\x06\0\0\0") == [], "the number of axes"
+    assert pair.tell("motion", MOTION) == [READ]
+    assert pair.tell("motion", MOTION) == [], "one was asked for"
+    pair.settle()
+    assert pair.said == [("motion", b"\x01"), ("motion", b"\x00")]
+
+
+def test_simulated_motion_has_the_same_packet():
+    pair = moving()
+    pair.ask(GetMotion())
+    assert pair.event(READ) == [READ]
+    assert pair.sent == [("motion", MOTION)]
+
+
+def test_motion_and_vibration_are_refused_where_they_are_not_built_in():
+    pair = Pair("omi")
+    pair.tell("features", b"\0\0\0\0")
+    for command in (GetMotion(), Vibrate()):
+        with pytest.raises(CommandRefused, match="unsupported"):
+            pair.central.send(command, 0.0)
+
+
+@pytest.mark.parametrize(("length", "byte"), [("short", 1), ("medium", 2), ("long", 3)])
+def test_a_vibration_is_one_byte(length, byte):
+    pair = Pair("omi")
+    pair.tell("features", b"\x20\0\0\0")
+    assert pair.ask(Vibrate(Vibration(length))) == Done()
+    assert pair.said == [("vibrate", bytes([byte]))]
+    assert pair.taken == [Vibrate(Vibration(length))]
+
+
+@pytest.mark.parametrize("packet", [b"\0", b"\4", b"\xff"])
+def test_glasses_ignore_a_vibration_that_there_is_not(packet):
+    pair = Pair("omi")
+    pair.glasses.receive_packet(ChannelPacket(packet, "vibrate"), 0.0)
+    assert pair.glasses.next_event() is NEED_DATA
+
+
 # ------------------------------------------------------------------ §6 battery and button
 
 
@@ -453,10 +593,22 @@ def test_each_step_of_the_gain_is_the_step_of_its_percent(step):
 
 
 @pytest.mark.parametrize(
-    ("channel", "value"), [("dim", 101), ("gain", 9), ("dim", None), ("gain", None)]
+    ("channel", "value", "meant"),
+    [
+        ("dim", 101, DimLight(100)),
+        ("dim", 255, DimLight(100)),
+        ("gain", 9, SetMicrophoneGain(100)),
+    ],
 )
-def test_glasses_refuse_a_light_or_a_gain_beyond_the_most(channel, value):
-    packet = b"" if value is None else bytes([value])
+def test_a_light_or_a_gain_beyond_the_most_is_the_most(channel, value, meant):
+    pair = Pair("omi")
+    pair.glasses.receive_packet(ChannelPacket(bytes([value]), channel), 0.0)
+    assert pair.glasses.next_event().message == meant
+
+
+@pytest.mark.parametrize("packet", [b"", b"\1\2"])
+@pytest.mark.parametrize("channel", ["dim", "gain", "control"])
+def test_a_setting_of_another_length_is_refused(channel, packet):
     with pytest.raises(RemoteViolation):
         Pair("omi").glasses.receive_packet(ChannelPacket(packet, channel), 0.0)
 

@@ -54,6 +54,9 @@ QUIET_S: Final = 0.8
 """Seconds without sound after which nothing more is said: a sentence begins within half of it."""
 AGAIN_S: Final = 1.0
 """Seconds between two gestures that are the same answer: they are not a double tap."""
+CHARGE_AWAY: Final = 37
+GREETED_S: Final = 10.0
+"""Until a side that is back has said its charge, which is otherwise asked for once a minute."""
 _CODE: Final = re.compile(r"\d{3} \d{3}")
 _SQUARE: Final = (64, 32)
 """Pixels of the picture: half of it lit."""
@@ -91,8 +94,8 @@ class Story:
     def status(self) -> dict[str, Any]:
         return dict(self.glasses.status()["glasses"])
 
-    def until(self, condition: Callable[[], Any], what: str) -> None:
-        self.glasses.wait_for(condition, what=lambda: f"{what}; {self.status()}", within_s=SOON_S)
+    def until(self, condition: Callable[[], Any], what: str, within_s: float = SOON_S) -> None:
+        self.glasses.wait_for(condition, what=lambda: f"{what}; {self.status()}", within_s=within_s)
 
     def delivered(self, envelope: dict[str, Any]) -> None:
         """Make sure that a call's answer is on the lens, perhaps after the page before it."""
@@ -250,7 +253,9 @@ def gesture(story: Story) -> None:
 
 
 def lose_one_side(story: Story) -> None:
-    """The other side goes on, and the link with it."""
+    """The other side goes on, and the link with it. The lost one is greeted again when it returns:
+    its charge, which changed meanwhile, is known at once.
+    """
     since = len(story.happened())
     story.glasses.mock.do("away:2:left")
     side = lambda: story.status()["sides"]["left"]["state"]  # noqa: E731
@@ -258,7 +263,13 @@ def lose_one_side(story: Story) -> None:
     assert story.status()["state"] == "ready"
     if story.model.capabilities.get("display"):
         shown(story, "the bread is in the box")
+    story.glasses.mock.do(f"battery {CHARGE_AWAY}")
     story.until(lambda: side() == "up", "the left side back")
+    charge = lambda: story.status()["sides"]["left"]["battery"]  # noqa: E731
+    story.until(lambda: charge() == CHARGE_AWAY, "the charge of the left side", GREETED_S)
+    if story.model.capabilities.get("display"):
+        same = lambda: story.glasses.mock.lens()["same"]  # noqa: E731
+        story.until(same, "the same on both lenses")
     assert "glasses.lost" not in [each["event"] for each in story.happened()[since:]]
 
 

@@ -1,16 +1,20 @@
 """What `glassd record` makes of the stream: a real control server, a link that a test plays."""
 
 import asyncio
+import errno
+import os
 from types import SimpleNamespace
 
 import pytest
 
 from edge.commands.shared import packet_recorder
-from edge.commands.shared.packet_recorder import PacketRecorder
+from edge.commands.shared.packet_recorder import PacketRecorder, check_file, save
 from edge.ports import TapTaken
 from edge.runtime.errors import UserError
 from firmware_bridge.catalog import find
 from firmware_bridge.driver import Passing
+from firmware_bridge.recording import files
+from firmware_bridge.recording.make import RecordingMaker
 from tests.unit.control.house import DEADLINE_S, open_house
 from tests.unit.control.test_packets import Link
 
@@ -76,3 +80,100 @@ async def test_a_daemon_that_ends_leaves_what_was_recorded(tmp_path):
     await asyncio.to_thread(recorder.collect, DEADLINE_S)
     assert recorder.ended
     assert recorder.maker.recording() is not None
+
+
+# ------------------------------------------------------------------ where it is written
+
+
+def arguments(path):
+    return SimpleNamespace(file=str(path), yes=True)
+
+
+def full_disk(*folders):
+    """Return `write_atomic` for a machine on which these folders take nothing."""
+
+    def write(path, recording):
+        if path.parent in folders:
+            raise OSError(errno.ENOSPC, "No space left on device", str(path))
+        files.write(path, recording)
+
+    return write
+
+
+class Said:
+    """A screen that remembers."""
+
+    def __init__(self):
+        self.lines = ()
+
+    def result(self, _facts, *lines):
+        self.lines = lines
+        return 0
+
+
+def recorded():
+    maker = RecordingMaker()
+    event = {"event": "connected", "at": 1.0, "session": 244, "names": []}
+    maker.add({**event, "model": "mock:full", "mtu": 247, "glassd": "1"})
+    return SimpleNamespace(maker=maker, ended="")
+
+
+@pytest.mark.parametrize("folder", ["missing", "file"])
+def test_a_folder_that_takes_no_file_is_refused_before_anything_is_recorded(tmp_path, folder):
+    (tmp_path / "file").touch()
+    with pytest.raises(UserError, match="no folder"):
+        check_file(arguments(tmp_path / folder / "new.jsonl"))
+
+
+@pytest.mark.parametrize(("code", "why"), [(errno.ENOSPC, "no space"), (errno.EROFS, "read-only")])
+def test_a_folder_without_room_is_refused_before_anything_is_recorded(
+    tmp_path, monkeypatch, code, why
+):
+    def refuse(**_options):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(packet_recorder.tempfile, "TemporaryFile", refuse)
+    with pytest.raises(UserError, match=why) as refused:
+        check_file(arguments(tmp_path / "new.jsonl"))
+    assert refused.value.fix == "name a file in another folder"
+
+
+def test_where_there_is_room_nothing_is_left_behind(tmp_path):
+    assert check_file(arguments(tmp_path / "new.jsonl")) == tmp_path / "new.jsonl"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_recording_that_cannot_be_written_there_is_written_elsewhere(tmp_path, monkeypatch):
+    there, spare = tmp_path / "there", tmp_path / "spare"
+    there.mkdir()
+    spare.mkdir()
+    monkeypatch.setattr(packet_recorder, "write", full_disk(there))
+    monkeypatch.setattr(packet_recorder.tempfile, "tempdir", str(spare))
+    screen = Said()
+    save(recorded(), there / "new.jsonl", screen, sound=False, photos=False)
+    [found] = spare.rglob("new.jsonl")
+    assert screen.lines[0].startswith(f"{found}: ")
+    assert "it is not where you wanted it" in screen.lines[1]
+    assert "no space left" in screen.lines[1]
+    assert files.read(found).header.model == "mock:full"
+
+
+def test_a_file_that_came_meanwhile_is_not_overwritten(tmp_path, monkeypatch):
+    spare = tmp_path / "spare"
+    spare.mkdir()
+    monkeypatch.setattr(packet_recorder.tempfile, "tempdir", str(spare))
+    path, screen = tmp_path / "new.jsonl", Said()
+    path.write_text("mine")
+    save(recorded(), path, screen, sound=False, photos=False)
+    assert path.read_text() == "mine"
+    assert "there is such a file by now" in screen.lines[1]
+
+
+def test_a_recording_that_can_be_written_nowhere_is_an_error(tmp_path, monkeypatch):
+    def refuse(path, _recording):
+        raise OSError(errno.ENOSPC, "No space left on device", str(path))
+
+    monkeypatch.setattr(packet_recorder, "write", refuse)
+    monkeypatch.setattr(packet_recorder.tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(UserError, match=r"no space left.*; and .*no space left"):
+        save(recorded(), tmp_path / "new.jsonl", Said(), sound=False, photos=False)

@@ -73,6 +73,16 @@ def test_a_short_question_stands_whole_above_what_to_do() -> None:
     assert rows("One\nTwo", glasses())[:2] == ["One", "Two"]
 
 
+@pytest.mark.requirement("I3-ask-fits")
+def test_hints_have_only_letters_of_a_font_that_is_all_there_is() -> None:
+    """A yes to a page with a character that the glasses left out would not count."""
+    ascii_only = glasses(display__font="monocle", display__width=640, display__bitmap=False)
+    assert rows("Pay?", ascii_only) == ["Pay?", "tap: yes | double tap: no"]
+    long = rows("Pay?", ascii_only, allow="yes, pay all of it at once", deny="no")
+    assert long[1].endswith("...")
+    assert "".join(long).isascii()
+
+
 @pytest.mark.requirement("I3-ask-fits", "I11-consent-pages")
 def test_only_the_last_page_of_a_long_question_offers_the_yes() -> None:
     text = " ".join(f"word{n}" for n in range(100))

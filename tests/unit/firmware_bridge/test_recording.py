@@ -3,6 +3,8 @@ simulated glasses, and with packets that are made for it.
 """
 
 import asyncio
+import base64
+import json
 import random
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
@@ -322,7 +324,7 @@ def test_what_comes_before_the_first_connection_is_left_out():
 def test_a_full_recording_takes_no_more_and_can_be_read(tmp_path):
     maker = RecordingMaker()
     connected(maker)
-    packet = {"event": "passed", "at": 6.0, "to": "glasses", "data": "ab" * 200_000}
+    packet = {"event": "passed", "at": 6.0, "to": "glasses", "data": "ab" * 512}
     while not maker.full:
         maker.add(packet)
     taken = maker.packets
@@ -365,3 +367,85 @@ def test_a_message_that_there_is_not_is_refused(tree, says):
 )
 def test_what_only_some_glasses_have_is_recorded_too(message):
     assert from_tree(msgspec.json.decode(msgspec.json.encode(to_tree(message)))) == message
+
+
+# ------------------------------------------------------------------ Wi-Fi
+
+
+def about(*messages, packets=()):
+    lines = [to_us(1.0, packet) for packet in packets]
+    return anonymise([*lines, *(meant(2.0, message) for message in messages)], ())
+
+
+def test_names_and_addresses_of_networks_are_replaced():
+    network = WifiNetwork("Müller's Wi-Fi", -40)
+    where = WifiChanged(connected=True, ssid="wifi", address="192.168.1.23")
+    said = json.dumps({"type": "wifi_status", "ssid": "wifi", "ip": "192.168.1.23"}).encode()
+    left = about(
+        WifiFound((network,)),
+        where,
+        packets=[
+            said,
+            json.dumps({"C": json.dumps({"ssid": "Müller's Wi-Fi"})}).encode(),
+            "\x0fMüller's Wi-Fi".encode(),
+        ],
+    )
+    packets = [line.content for line in left if line.is_packet]
+    assert packets[0] == said.replace(b'"wifi"', b'"XXXX"').replace(
+        b"192.168.1.23", b"000.000.0.00"
+    )
+    assert json.loads(json.loads(packets[1])["C"])["ssid"] == "X" * len("M\\\\u00fcller's Wi-Fi")
+    assert packets[2] == b"\x0fXXXXXXX'X XX-XX"
+    messages = [from_tree(line.message) for line in left if line.message]
+    assert messages[0].networks[0].ssid == "XXXXXXX'X XX-XX"
+    assert messages[1] == WifiChanged(connected=True, ssid="XXXX", address="000.000.0.00")
+
+
+def test_a_network_in_two_packets_is_replaced():
+    left = about(
+        WifiChanged(connected=True, ssid="Home of Ada"), packets=[b"#Home o", b"#f Ada more"]
+    )
+    assert contents(left) == b"#XXXX X#X XXX more"
+
+
+# ------------------------------------------------------------------ what is kept beside a photo
+
+FILE = b"\xff\xd8\xff" + bytes(range(1, 240)) * 4 + b"\xff\xd9"
+
+
+def test_a_photo_that_is_left_out_can_be_recognised_as_one():
+    packets = [to_us(1.0, piece) for piece in cut(FILE)]
+    lines = [wanted(0.5, TakePhoto(1)), *packets, meant(2.0, PhotoTaken(1, FILE))]
+    left = leave_out(lines, sound=False, photos=False)
+    photo = from_tree(left[-1].message).jpeg
+    assert photo == b"\xff\xd8\xff" + bytes(len(FILE) - 5) + b"\xff\xd9"
+    sent = [line.content for line in left if line.is_packet]
+    assert (sent[0][1:4], sent[-1][-2:]) == (b"\xff\xd8\xff", b"\xff\xd9")
+    for before, after in zip(packets, sent, strict=True):
+        assert sum(before.content) % 256 == sum(after) % 256, "a checksum stays right"
+        assert sum(map(bool, after)) <= 8
+
+
+def test_text_beside_speech_in_another_form_stays():
+    words = json.dumps({"type": "get_wifi", "why": "the wearer asked for it"}).encode()
+    coded = json.dumps({"sound": base64.b64encode(SOUND).decode()}).encode()
+    lines = [
+        wanted(0.5, StartAudio(1, AudioFormat.PCM16)),
+        wanted(0.6, AudioChunk(1, 0, (SOUND,))),
+        line_of(0.7, Passing.OUT, bytes(byte ^ 0x55 for byte in SOUND)),
+        line_of(0.8, Passing.OUT, words),
+        line_of(0.9, Passing.OUT, coded),
+    ]
+    left = [line.content for line in leave_out(lines, sound=False, photos=False)]
+    assert left[3] == words
+    assert left[4] == coded[:8] + bytes(len(coded) - 8), "sound may be written as text"
+
+
+def test_a_problem_is_one_short_line(tmp_path):
+    maker = RecordingMaker()
+    connected(maker)
+    maker.add({"event": "passed", "at": 6.0, "message": to_tree(PhotoTaken(1, JPEG))})
+    maker.add({"event": "passed", "at": 7.0, "message": to_tree(WifiChanged(True, "n" * 900))})
+    found = play_to_central(maker.recording()).problems
+    assert found[0].endswith("not understood: PhotoTaken(1, 3000 bytes)")
+    assert max(map(len, found)) <= 300

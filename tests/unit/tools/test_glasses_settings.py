@@ -310,10 +310,10 @@ async def test_a_part_that_cannot_be_is_not_sent(deed, details, code):
 
 @pytest.mark.parametrize("deed", ["layout", "weather", "calendar", "note"])
 async def test_a_dashboard_that_cannot_be_filled_is_not_told_anything(deed):
-    g2 = Capabilities.of(
-        "even_g2", catalog.find("even_g2").capabilities, origin=Origin.CATALOGUE, now=0.0
+    frame = Capabilities.of(
+        "frame", catalog.find("frame").capabilities, origin=Origin.CATALOGUE, now=0.0
     )
-    glasses = Glasses(g2)
+    glasses = Glasses(frame)
     with pytest.raises(ToolFailure, match="no dashboard that can be filled"):
         await amenities(glasses)(deed, {"slot": 1})
     assert glasses.told == []

@@ -9,16 +9,19 @@ from typing import Any
 import pytest
 from bleak import BleakScanner
 
+from firmware_bridge.catalog import find
 from firmware_bridge.codecs.even_g2 import FILE, FILE_ANSWER, SOUND
 from firmware_bridge.codecs.even_g2.model import CONFLICTS
 from firmware_bridge.codecs.even_g2.wire import Joiner, Kind, cut
-from firmware_bridge.errors import CommandRefused, CommandTimeout
+from firmware_bridge.errors import CommandRefused
 from firmware_bridge.lc3 import Decoder
 from firmware_bridge.messages import (
+    AllowApps,
     App,
     AudioFormat,
     BatteryChanged,
     ButtonReleased,
+    CaseChanged,
     ClearPage,
     Done,
     Gesture,
@@ -26,8 +29,10 @@ from firmware_bridge.messages import (
     Hiding,
     HidingChanged,
     MicrophoneChunk,
+    PageClosed,
     Ping,
     SetBrightness,
+    SetClock,
     ShowNotification,
     ShowPage,
     SideChanged,
@@ -37,12 +42,22 @@ from firmware_bridge.messages import (
     Tile,
     WornChanged,
 )
+from firmware_bridge.own_commands import (
+    CalendarEntry,
+    GetMotion,
+    SetCalendar,
+    SetDisplayPosition,
+    SetNote,
+    SetWeather,
+    Sky,
+)
 from firmware_bridge.packets import ChannelPacket, channel_of
 from firmware_bridge.protobuf import Message, encode
 from firmware_bridge.sides import Side
-from firmware_bridge.sim.even_g2.glasses import more_follow
+from firmware_bridge.sim.even_g2.glasses import LEVEL, _identity, more_follow
 from firmware_bridge.sim.even_g2.quirks import QUIRKS
 from firmware_bridge.sim.faults import parse_fault
+from firmware_bridge.sim.gatt import Subscription
 from firmware_bridge.sim.inproc import Mock, start_mock
 from firmware_bridge.sim.quirks import QuirkError
 from firmware_bridge.transports.ble import open_radio, scan, scan_all
@@ -163,6 +178,15 @@ async def test_two_arms_advertise_one_serial_and_no_service(tmp_path: Path) -> N
     assert data.service_uuids == []
 
 
+def test_the_advertisement_is_the_captured_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        "firmware_bridge.sim.even_g2.glasses.address_of", lambda _key: "E8:9D:EF:A4:DE:80"
+    )
+    right = _identity(find("even_g2"), R)
+    assert right.advertised.hex() == "02010618ff4552533231314741424230393034393980dea4ef9de802"
+    assert right.scan_response.hex() == "14094576656e2047325f33325f525f413444453830"
+
+
 async def test_a_host_that_writes_the_captured_bytes_is_answered(tmp_path: Path) -> None:
     async with arm(tmp_path, R) as right:
         assert right.max_packet == 244
@@ -170,6 +194,35 @@ async def test_a_host_that_writes_the_captured_bytes_is_answered(tmp_path: Path)
             await right.write(bytes.fromhex(packet))
         taken = await answer(right, sid=0xE0)
         assert (taken.integer(1), taken.integer(2), 4 in taken) == (1, 128, True)
+
+
+async def test_the_table_of_the_glasses_is_whole(tmp_path: Path) -> None:
+    async with arm(tmp_path, R) as right:
+        found = {
+            each.uuid[-4:] if each.uuid.startswith("00002760") else each.uuid[:8]: each.properties
+            for service in right._client.services
+            for each in service.characteristics
+        }
+    both = {"write", "write-without-response"}
+    for uuid in ("5401", "6401", "7401", "0001", "6e400002"):
+        assert set(found[uuid]) == both, uuid
+    for uuid in ("5402", "6402", "7402", "0002", "6e400003"):
+        assert set(found[uuid]) == {"notify"}, uuid
+
+
+@pytest.mark.parametrize(("quirk", "asked"), [("bonding=after-auth", 1), ("bonding=none", 0)])
+async def test_a_host_is_asked_to_pair_after_its_first_message(
+    tmp_path: Path, quirk: str, asked: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asks: list[bool] = []
+    ask = Subscription.ask_for_bond
+    monkeypatch.setattr(
+        Subscription, "ask_for_bond", lambda link: asks.append(link.encrypted) or ask(link)
+    )
+    async with arm(tmp_path, R, quirk) as right:
+        assert (await answer(right, bytes.fromhex(AUTH), sid=0x80)).data(3) == b""
+        assert (await answer(right, sid=0x80)).message(3).integer(1) == 1
+    assert asks == [False] * asked
 
 
 async def test_files_have_their_own_characteristics(tmp_path: Path) -> None:
@@ -228,6 +281,31 @@ async def test_gestures_come_from_arms_and_ring(tmp_path: Path) -> None:
         )
 
 
+async def test_the_dashboard_is_filled_and_motion_is_read(tmp_path: Path) -> None:
+    async with wearing(tmp_path, "motion-request=20", "motion-numbers=64") as glasses:
+        settings = glasses.mock.glasses.settings
+        await glasses.ask(SetWeather(1_790_000_000, Sky.RAIN, 11))
+        assert settings["weather"]["celsius"] == 11
+        await glasses.ask(SetCalendar((CalendarEntry("Tea", "16:00", "home"),)))
+        assert [entry["title"] for entry in settings["calendar"]["entries"]] == ["Tea"]
+        await glasses.ask(SetNote(1, "Milk"))
+        assert settings["note"]["title"] == "Milk"
+        await glasses.ask(SetDisplayPosition(8, 9))
+        assert (settings["height"], settings["depth"]) == (8, 9)
+        assert await glasses.ask(GetMotion()) == Done()
+        await glasses.until(LEVEL)
+
+
+async def test_charging_ends_the_page(tmp_path: Path) -> None:
+    async with wearing(tmp_path) as glasses:
+        await glasses.until(CaseChanged(90, False))
+        await glasses.ask(page("Before"))
+        session = glasses.mock.glasses._visits[R]
+        session.tell(BatteryChanged(50, charging=True))
+        assert glasses.lens["lines"] == []
+        await glasses.until(PageClosed())
+
+
 async def test_states_are_reported(tmp_path: Path) -> None:
     async with wearing(tmp_path) as glasses:
         await glasses.until(BatteryChanged(87, False, L), BatteryChanged(87, False, R))
@@ -248,7 +326,11 @@ async def test_settings_and_notifications_are_taken(tmp_path: Path) -> None:
         assert glasses.mock.glasses.settings["brightness"] == 40
         app = App("org.example", "Example")
         assert await glasses.ask(ShowNotification(app, "Title", "Words")) == Done()
-        shown = await glasses.ear.wait("notification")
+        hidden = await glasses.ear.wait("notification")
+        assert (hidden["app"], hidden["listed"]) == ("org.example", False)
+        await glasses.ask(AllowApps((app,)))
+        assert await glasses.ask(ShowNotification(app, "Title", "Words")) == Done()
+        shown = await glasses.ear.wait("notification", count=2)
         assert shown["lines"] == ["Example: Title", "Words"]
         assert shown["app"] == "org.example"
 
@@ -298,45 +380,30 @@ async def test_a_refused_page_is_not_shown(tmp_path: Path) -> None:
 
 # ------------------------------------------------------------------ conflicts
 
-TAKES = [
-    f"{name}={value}"
-    for name, values in QUIRKS.items()
-    for value in values
-    if f"{name}={value}"
-    not in {
-        "fragment-size=232",
-        "zeros=written-only",
-        "container-name=none",
-        "widget-id=10000",
-        "page-heartbeat=zero",
-        "image-session=container",
-    }
-]
+FIRMWARE = [f"{name}={value}" for name, values in QUIRKS.items() for value in values]
 
 
-@pytest.mark.parametrize("quirk", TAKES)
-async def test_the_driver_shows_a_page_on_every_firmware(tmp_path: Path, quirk: str) -> None:
+@pytest.mark.parametrize("quirk", FIRMWARE)
+async def test_the_driver_uses_every_firmware(tmp_path: Path, quirk: str) -> None:
     async with wearing(tmp_path, quirk) as glasses:
-        await glasses.ask(page("words " * 40))
-        await glasses.ask(page("Hi"))
+        for text in ("words " * 40, "Hi", "words " * 80):
+            await glasses.ask(page(text))
         await glasses.ask(page("Ho", tiles=(LIT,)))
-        assert glasses.lens["lines"] == ["Ho"]
-        await glasses.until(BatteryChanged(87, False, R))
+        assert (glasses.lens["lines"], glasses.lens["lit"] > 1000) == (["Ho"], True)
+        await glasses.ask(SetBrightness(40))
+        await glasses.ask(SetClock(1_790_000_000))
+        assert glasses.mock.glasses.settings == {"brightness": 40, "clock": 1_790_000_000}
+        assert await glasses.ask(GetMotion()) == Done()
+        await glasses.until(LEVEL, BatteryChanged(87, False, R))
 
 
-@pytest.mark.parametrize(
-    ("quirk", "command"),
-    [
-        ("fragment-size=232", page("words " * 80)),
-        ("zeros=written-only", page("Hi")),
-        ("widget-id=10000", page("Hi")),
-        ("image-session=container", page(tiles=(LIT,))),
-    ],
-)
-async def test_a_firmware_that_insists_refuses(tmp_path: Path, quirk: str, command: Any) -> None:
-    async with wearing(tmp_path, quirk) as glasses:
-        with pytest.raises((CommandRefused, CommandTimeout)):
-            await glasses.ask(command)
+async def test_a_refused_form_is_followed_by_the_other(tmp_path: Path) -> None:
+    both = ("fragment-size=232", "zeros=written-only", "container-name=none", "widget-id=10000")
+    async with wearing(tmp_path, *both, "image-session=container") as glasses:
+        for text in ("Hi", "words " * 80, "Ho"):
+            await glasses.ask(page(text))
+        await glasses.ask(page("Ho", tiles=(LIT,)))
+        assert (glasses.lens["lines"], glasses.lens["lit"] > 1000) == (["Ho"], True)
 
 
 def test_every_quirk_is_in_the_catalogue() -> None:

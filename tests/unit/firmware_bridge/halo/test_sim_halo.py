@@ -46,6 +46,7 @@ from tests.unit.firmware_bridge.sim_helpers import DEADLINE_S, worn
 
 pytestmark = pytest.mark.enable_socket
 SERVICE = "7a230001-5475-a6a4-654c-8431f6ad49c4"
+UPDATE_SERVICE = "8d53dc1d-1db7-4cd3-868b-8a527460aa84"
 PAGE = ShowPage("s", lines=(TextLine(0, "first"), TextLine(13, "last row", 30)))
 STREAM = 4
 TONE = struct.pack("<8000h", *(round(9000 * sin(at * 0.3)) for at in range(8000)))
@@ -234,12 +235,14 @@ async def test_it_has_the_characteristics_of_either_document(tmp_path, quirk, co
         async with BleakClient(sighting.device, backend=radio.client) as client:
             found = client.services.get_service(SERVICE).characteristics
             battery = client.services.get_service("180f").characteristics
+            (update,) = client.services.get_service(UPDATE_SERVICE).characteristics
             level = await client.read_gatt_char("2a19")
     finally:
         await radio.close()
         await mock.close()
     assert (len(found), bytes(level)) == (count, b"\x57")
     assert len(battery) == (1 if count == 3 else 2)
+    assert update.uuid == "da2e7828-fbce-4e01-ae9e-261174997c48"
 
 
 async def test_le_audio_keeps_the_microphone(tmp_path):

@@ -29,10 +29,18 @@ from firmware_bridge.messages import (
     StopMicrophone,
     TakePhoto,
 )
-from firmware_bridge.own_commands import DimLight, SetMicrophoneGain
+from firmware_bridge.own_commands import (
+    DimLight,
+    GetMotion,
+    MotionRead,
+    SetMicrophoneGain,
+    Vibrate,
+    Vibration,
+)
 from firmware_bridge.packets import ChannelPacket
 from firmware_bridge.sim.faults import parse_fault
 from firmware_bridge.sim.model_specs import parts_of
+from firmware_bridge.sim.omi.glasses import STILL
 from firmware_bridge.sim.omi.sound import compress
 from firmware_bridge.sim.quirks import QuirkError
 from tests.unit.firmware_bridge.sim_helpers import DEADLINE_S, loudness, worn
@@ -216,13 +224,11 @@ async def test_photos_are_numbered_as_they_were_asked_for(tmp_path):
         assert glasses.mock.glasses.camera.photos == 2, "and no more"
 
 
-async def test_omi_glass_takes_photos_unasked_until_one_is_ordered(tmp_path):
+async def test_omi_glass_takes_no_photos_unasked_once_it_is_greeted(tmp_path):
     async with wearing("omi_glass", tmp_path, speed=200.0) as glasses:
-        for count in (1, 2, 3):
-            assert (await glasses.heard(PhotoTaken, count)).photo == 0
+        await glasses.ear.wait("setting", where=lambda e: e.get("interval") == 0)
         await glasses.ask(TakePhoto(7))
-        await glasses.photo(7)
-        assert glasses.mock.glasses.settings["interval"] == 0
+        assert isinstance(await glasses.photo(7), PhotoTaken)
 
 
 @pytest.mark.parametrize(
@@ -297,6 +303,107 @@ async def test_light_and_gain_of_an_omi_are_set(tmp_path):
         await glasses.ear.wait("setting", where=lambda e: e.get("dim") == 30)
         assert await glasses.ask(SetMicrophoneGain(25)) == Done()
         await glasses.ear.wait("setting", where=lambda e: e.get("gain") == 2)
+
+
+async def test_an_omi_vibrates(tmp_path):
+    async with wearing("omi", tmp_path) as glasses:
+        assert await glasses.ask(Vibrate(Vibration.LONG)) == Done()
+        await glasses.ear.wait("vibrated", where=lambda e: e["length"] == "long")
+
+
+async def test_motion_is_read_where_it_is_built_in(tmp_path):
+    async with wearing("omi", tmp_path, "features=motion") as glasses:
+        for count in (1, 2):
+            assert await glasses.ask(GetMotion()) == Done()
+            assert await glasses.heard(MotionRead, count) == STILL
+    async with wearing("omi", tmp_path) as glasses:
+        with pytest.raises(CommandRefused, match="unsupported"):
+            await glasses.ask(GetMotion())
+
+
+@pytest.mark.parametrize(("mtu", "is_heard"), [(99, False), (100, True)])
+async def test_an_omi_sends_sound_only_in_packets_that_are_large_enough(mtu, is_heard, tmp_path):
+    async with wearing("omi", tmp_path, "codec=20", mtu=mtu) as glasses:
+        assert await glasses.ask(StartMicrophone(3, AudioFormat.OPUS)) == Done()
+        if is_heard:
+            await glasses.heard(MicrophoneChunk)
+        else:
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(1.0):
+                    await glasses.heard(MicrophoneChunk)
+
+
+# ------------------------------------------------------------------ what only other hosts do
+
+
+async def read(glasses: Wearing, number: str) -> bytes:
+    """Read a characteristic as a host without our driver does."""
+    client = glasses.driver._transport._client
+    return bytes(await client.read_gatt_char(number))
+
+
+OWN = "19b1{}-e8f2-537e-4f6c-d104768a1214"
+SIG = "0000{}-0000-1000-8000-00805f9b34fb"
+
+
+@pytest.mark.parametrize(
+    ("key", "values"),
+    [
+        (
+            "omi",
+            {
+                SIG.format("2a29"): b"Based Hardware",
+                SIG.format("2a24"): b"Omi",
+                OWN.format("0001"): b"",
+                OWN.format("0002"): b"\x15",
+                OWN.format("0013"): b"\0",
+                OWN.format("0021"): b"\xac\x01\0\0",
+                "23ba7925-0000-1000-7450-346eac492e92": bytes(8),
+                "32403791-0000-1000-7450-bf445e5829a2": b"\x06\0\0\0",
+                OWN.format("0041"): b"\x01" + bytes(8) + b"\x04\x10" + bytes(14),
+            },
+        ),
+        (
+            "omi_glass",
+            {
+                SIG.format("2a26"): b"2.3.2",
+                SIG.format("2a27"): b"ESP32-S3-v1.0",
+                OWN.format("0005"): b"",
+                OWN.format("0011"): b"\0\0",
+            },
+        ),
+        (
+            "openglass",
+            {
+                SIG.format("2a26"): b"1.0.1",
+                SIG.format("2a27"): b"Seeed Xiao ESP32S3 Sense",
+                SIG.format("2a19"): b"\x57",
+            },
+        ),
+    ],
+)
+async def test_every_value_can_be_read(key, values, tmp_path):
+    async with wearing(key, tmp_path) as glasses:
+        assert {uuid: await read(glasses, uuid) for uuid in values} == values
+
+
+async def test_another_host_updates_the_firmware_and_the_glasses_restart(tmp_path):
+    async with wearing("omi_glass", tmp_path) as glasses:
+        client = glasses.driver._transport._client
+        reports: asyncio.Queue[bytes] = asyncio.Queue()
+        await client.start_notify(
+            OWN.format("0012"), lambda _at, data: reports.put_nowait(bytes(data))
+        )
+        for command in (b"\x01\x04Home\x00", b"\x05\x00\x0ahttp://a.b"):
+            await client.write_gatt_char(OWN.format("0011"), command, response=True)
+            assert await asyncio.wait_for(reports.get(), DEADLINE_S) == b"\0\0"
+        await client.write_gatt_char(OWN.format("0011"), b"\x02", response=True)
+        assert await asyncio.wait_for(reports.get(), DEADLINE_S) == b"\x10\0"
+        assert (await read(glasses, OWN.format("0011")))[1:] == b"\0"
+        while await asyncio.wait_for(reports.get(), DEADLINE_S) != b"\x40\0":
+            pass
+        await glasses.ear.wait("restart")
+        await glasses.ear.wait("disconnected")
 
 
 async def test_an_omi_built_without_them_says_so(tmp_path):

@@ -1,0 +1,1 @@
+"""The simulated Brilliant Labs Monocle."""
