@@ -27,6 +27,7 @@ from firmware_bridge.messages import (
     Gesture,
     Gestured,
     GlassesInfo,
+    Hello,
     Ping,
     SetBrightness,
     SetHeadUpAngle,
@@ -44,6 +45,7 @@ B, A = Dialect(), Dialect(schema=Schema.A)
 PRIME = Dialect(schema=Schema.A, prime=True)
 OLD_JSON = Dialect(schema=Schema.A, framing=Framing.JSON)
 HI = ShowPage("hi", lines=(TextLine(0, "Hi"),))
+PICTURE = ShowPage("p", tiles=(Tile(8, 4, 16, 8, 1, b"\xaa\x55" * 8),))
 
 
 class Glasses:
@@ -122,6 +124,41 @@ def test_what_only_schema_b_has_tells_it(wire):
     pair.central.send(HI, pair.now)
     pair.run()
     assert any(b"\x18\x14\x20" in packet for packet in pair.said)
+
+
+def test_the_start_is_as_published():
+    pair, seen = Pair(), []
+    pair.air = lambda way, packet: (seen.append(packet) if way == "down" else None, [packet])[1]
+    pair.greet()
+    begun = ["5a 00", "82 01 00", "62 00", "0a 02 76 31 b2 04 04 0a 02 76 31"]
+    assert seen[:4] == [bytes.fromhex(f"02 {each}") for each in begun]
+
+
+def test_what_the_glasses_say_of_themselves_is_read_as_published():
+    live = "0a 05 31 2e 32 2e 33 12 0a 4d 65 6e 74 72 61 4c 69 76 65"
+    features = "1a 0e 08 01 10 01 18 01 28 01 30 01 38 01 40 0c"
+    pair = Pair(air=lambda way, packet: [] if way == "up" else [packet])
+    number = pair.central.send(Hello("test", "0"), pair.now)
+    for packet in ("52 02 08 52", f"62 23 {live} {features}", "b2 04 06 0a 02 76 31 10 02"):
+        pair.tell(f"02 {packet}")
+    pair.run()
+    assert pair.answer(number) == GlassesInfo("mentra_nex", "1.2.3", "", {"imu": True}, {})
+
+
+def test_missing_chunks_are_named_as_published():
+    pair = Pair()
+    pair.greet()
+    pair.air = lambda way, packet: [] if way == "up" else [packet]
+    pair.central.send(PICTURE, pair.now)
+    pair.run()
+    pair.said.clear()
+    pair.tell("02 f2 01 0d 0a 04 30 30 32 41 10 01 1a 03 03 04 06")
+    pair.run()
+    assert [packet[3] for packet in pair.said if packet[0] == 0xB0] == [3, 4, 6]
+    pair.said.clear()
+    pair.tell("02 f2 01 06 0a 04 30 30 32 41")
+    pair.run()
+    assert pair.said[0] == bytes.fromhex("02 da 02 00"), "it is committed"
 
 
 # ------------------------------------------------------------------ answers that are no
