@@ -258,9 +258,8 @@ class MentraNexCodec:
                 self._order(number, now, *self._clear())
             case SetBrightness(level, auto):
                 self._order(number, now, *_brightness(level, auto=auto))
-            case SetSilentMode(on):
-                power = encode({ToGlasses.POWER: encode({1: not on})})
-                self._order(number, now, power)
+            case SetSilentMode(silent):
+                self._order(number, now, encode({ToGlasses.POWER: encode({1: not silent})}))
             case SetHeadUpAngle(degrees):
                 body = encode({1: degrees})
                 self._order(number, now, encode({ToGlasses.HEAD_UP_ANGLE: body}))
