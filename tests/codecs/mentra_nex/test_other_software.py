@@ -244,7 +244,7 @@ def test_a_batch_is_drawn_as_one_page_in_its_order_from_the_top():
 
 def test_a_long_batch_stays_within_what_a_page_holds():
     glasses = Glasses()
-    text = encode({1: encode({1: "é\n" * 400, 5: 48})})
+    text = encode({1: encode({1: ("é" * 150 + "\n") * 10, 5: 48})})
     glasses.say({ToGlasses.BATCH: encode({1: [text] * 60})})
     (page,) = glasses.say({ToGlasses.COMMIT: b""})
     assert len(page.lines) <= 32
@@ -393,7 +393,7 @@ def test_a_button_in_json_is_that_of_the_older_schema():
 
 @pytest.mark.parametrize(
     "packet",
-    [b"\x01", b"\x01{", b"\x01[]", b"\x01" + b"[" * 4000, b"\x01" + b" " * 5000, b"\x01\xff"],
+    [b"\x01", b"\x01{", b"\x01[]", b"\x01" + b"[" * 4000, said("x", pad="a" * 5000), b"\x01\xff"],
 )
 def test_json_that_is_none_is_a_violation(packet):
     pair = Pair()
