@@ -23,6 +23,8 @@ from firmware_bridge.messages import (
     PhotoFailed,
     PhotoTaken,
     Transcript,
+    VoiceNote,
+    VoiceNoteFetched,
 )
 from firmware_bridge.sides import Side
 from tools_cache.api.tool import (
@@ -82,6 +84,8 @@ class GlassesStatus(Struct, frozen=True):
     case: int | None = None
     """Charge of the charging case in percent, as last reported; None where nothing was."""
     worn: bool | None = None
+    voice_notes: tuple[VoiceNote, ...] | None = None
+    """Spoken notes that these glasses keep, newest first; None until they said it."""
     attempts: int = 0
     sides: Mapping[Side, SideStatus] = field(default_factory=dict)
     """What two-sided glasses said of their sides on this link; empty for all others."""
@@ -129,6 +133,11 @@ class GlassesPort(Protocol):
 
     def receive_photos(self, take: Callable[[PhotoTaken | PhotoFailed], None]) -> None:
         """Give photos to `take`, which never waits. There is one taker; photos are in no event."""
+
+    def receive_voice_notes(self, take: Callable[[VoiceNoteFetched], None]) -> None:
+        """Give spoken notes to `take`, which never waits. There is one taker; what the wearer spoke
+        is in no event.
+        """
 
 
 class QuestionWaits(Exception):

@@ -54,6 +54,30 @@ class GetRunningApp(OwnCommand, frozen=True):
     """Ask which function the glasses are in; a `RunningAppChanged` comes before `Done`."""
 
 
+class SetHeadUpAction(OwnCommand, frozen=True):
+    """Whether the glasses open their dashboard when the wearer looks up."""
+
+    dashboard: bool
+
+
+class SetNotificationTime(OwnCommand, frozen=True):
+    """For how many seconds the glasses show a notification; 0: they show none."""
+
+    seconds: int
+
+    def __post_init__(self) -> None:
+        _need(0 <= self.seconds <= MAX_WORDS, f"{self.seconds} s are outside 0…{MAX_WORDS}")
+
+
+class SetLanguage(OwnCommand, frozen=True):
+    """Set the language of the glasses' own texts, by its ISO 639-1 code."""
+
+    language: str
+
+    def __post_init__(self) -> None:
+        _need_language(self.language)
+
+
 class ClearNotification(OwnCommand, frozen=True):
     """Take a notification off the lens. `number`: that of `ShowNotification`, or 0: the newest."""
 
@@ -331,6 +355,18 @@ class SetDashboard(OwnCommand, frozen=True):
     pane: DashboardPane = DashboardPane.EMPTY
 
 
+class DashboardSeen(OwnEvent, frozen=True):
+    """The wearer looks at the glasses' own dashboard: which `page` of what, and, where the glasses
+    say it, how many notifications are unread and whether they save power.
+    """
+
+    layout: DashboardLayout
+    pane: DashboardPane
+    page: int = 0
+    unread: int | None = None
+    low_power: bool | None = None
+
+
 class Sky(StrEnum):
     """What the weather is like."""
 
@@ -449,7 +485,7 @@ class StartTranslation(OwnCommand, frozen=True):
 
     def __post_init__(self) -> None:
         for code in (self.source, self.target):
-            _need(len(code) == 2 and code.isascii() and code.islower(), f"language {code!r}")
+            _need_language(code)
 
 
 class ShowTranslation(OwnCommand, frozen=True):
@@ -535,6 +571,10 @@ class ShowRoute(OwnCommand, frozen=True):
 
 class EndNavigation(OwnCommand, frozen=True):
     """Leave navigation."""
+
+
+def _need_language(code: str) -> None:
+    _need(len(code) == 2 and code.isascii() and code.islower(), f"language {code!r}")
 
 
 def _need_ssid(ssid: str) -> None:

@@ -305,6 +305,7 @@ class Daemon:
                     self.volume.set,
                     Wording(self.writer).of,
                     self.writer.glasses_clock,
+                    self.tool_services.tile,
                 ),
                 knowledge=self._knowledge,
                 calendars=self.tool_services.calendars,
@@ -312,7 +313,9 @@ class Daemon:
                 workers=self.tool_services.workers,
                 pictures=self.tool_services.pictures,
                 camera=lambda: self.tool_services.camera(self.link, self.bus),
-                questions=lambda: self.tool_services.questions(self.link, self.bus),
+                questions=lambda: self.tool_services.questions(
+                    self.link, self.bus, self.recognisers.words
+                ),
                 wearer=lambda: self.tool_services.wearer_events,
                 toolbox=self._toolbox,
                 captions=lambda: self.listening,

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from edge.config.model import Settings
 from edge.core.session import SessionController
@@ -15,7 +15,7 @@ from edge.runtime.events import CallAnswered, CallCompleted
 from edge.runtime.first_completed import race
 from edge.storage.tools.user_stores import PrivateStores
 from firmware_bridge.capabilities import Hardware
-from firmware_bridge.messages import Gesture
+from firmware_bridge.messages import AudioFormat, Gesture, MicrophoneChunk, Transcript
 from firmware_bridge.sides import Side
 from tools_cache.api.tool import Json
 
@@ -26,8 +26,13 @@ if TYPE_CHECKING:
     from edge.hearing.obstacles import Obstacle
     from edge.hearing.recogniser import Recogniser
     from edge.hearing.settings import ListeningSettings
-    from edge.listening_ports import RecognitionPort
+    from edge.listening_ports import RecognitionPort, RecognitionStream
 
+CHUNK: Final = 10
+"""Frames of a recording that go to a recogniser together: 100 ms."""
+PACE_S: Final = 0.1
+AT_ONCE: Final = 1200
+"""Frames that wait for a recogniser without one being dropped, see `hearing/child_process.py`."""
 _SHAPING = ("recogniser", "model")
 """The settings that another recogniser is made for."""
 
@@ -87,11 +92,40 @@ class Recognisers:
         self._current = Recogniser(choice, self._clock, command=self.command)
         return self._current
 
+    async def words(self, form: AudioFormat, frames: tuple[bytes, ...]) -> str:
+        """Return what is said in a recording, "" if nothing is understood. Raises
+        `RecognitionFailed`, also while the recogniser hears something else.
+        """
+        from edge.core.hearing.expected import ExpectedWords  # noqa: PLC0415 - as above
+
+        recogniser = self._current or await self.make()
+        stream = await recogniser.begin(form, ExpectedWords())
+        try:
+            feeding = asyncio.ensure_future(_feed(stream, frames))
+            try:
+                said = [each async for each in stream if isinstance(each, Transcript)]
+            finally:
+                feeding.cancel()
+        finally:
+            await stream.close()
+        return " ".join(each.text for each in said if each.final and each.text)
+
     async def close(self) -> None:
         """End the recogniser; fine when there is none."""
         if self._current is not None:
             await self._current.close()
             self._current = None
+
+
+async def _feed(stream: "RecognitionStream", frames: tuple[bytes, ...]) -> None:
+    """Give a recording to a recogniser: its beginning at once, the rest as fast as it was spoken,
+    because of what waits too long the oldest is dropped.
+    """
+    for index, at in enumerate(range(0, len(frames), CHUNK)):
+        if at >= AT_ONCE:
+            await asyncio.sleep(PACE_S)
+        stream.feed(MicrophoneChunk(0, index, frames[at : at + CHUNK]))
+    stream.finish()
 
 
 class ListeningOnDemand:

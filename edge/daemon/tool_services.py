@@ -29,7 +29,9 @@ if TYPE_CHECKING:
     from edge.storage.tools.knowledge import KnowledgeBase
     from edge.tools.glasses_questions import GlassesQuestions
     from edge.tools.photos import GlassesCamera
+    from edge.tools.voice_notes import Words
     from edge.tools.worker_calls import WorkerCalls
+    from firmware_bridge.messages import Tile
     from tools_cache.api.calendars import Calendars
 
 FindCall = Callable[[str], Awaitable[Mapping[str, Json] | None]]
@@ -83,6 +85,10 @@ class ToolServices:
             self._pictures = LensImages(self.glasses)
         return self._pictures
 
+    async def tile(self, image: str, width: int, height: int) -> "Tile":
+        """Return a picture fitted into a part of the lens. Raises `ToolFailure`."""
+        return await self.pictures().tile(image, width, height)
+
     def camera(self, glasses: GlassesPort, bus: Bus) -> "GlassesCamera":
         """Return the glasses' camera."""
         if self._camera is None:
@@ -91,12 +97,12 @@ class ToolServices:
             self._camera = GlassesCamera(glasses, bus, self.pictures().jpeg)
         return self._camera
 
-    def questions(self, glasses: GlassesPort, bus: Bus) -> "GlassesQuestions":
+    def questions(self, glasses: GlassesPort, bus: Bus, words: "Words") -> "GlassesQuestions":
         """Return what asks the glasses."""
         if self._questions is None:
             from edge.tools.glasses_questions import GlassesQuestions  # noqa: PLC0415 - see the top
 
-            self._questions = GlassesQuestions(glasses, bus)
+            self._questions = GlassesQuestions(glasses, bus, words)
         return self._questions
 
     def network(self) -> dict[str, str]:

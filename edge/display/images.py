@@ -9,15 +9,16 @@ import errno
 import json
 import logging
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 from urllib.parse import unquote
 
-from edge.display.bitmap import MAX_BASE64, BadImage
+from edge.display.bitmap import MAX_BASE64, BadImage, read_packed
 from edge.display.lens import pixels_of
 from edge.ports import GlassesStatus
 from edge.runtime.resident_worker import ResidentWorker
 from firmware_bridge.capabilities import Capabilities
+from firmware_bridge.messages import Tile
 from tools_cache import subprocess_call
 from tools_cache.api.tool import ErrorCode, ToolError, ToolFailure
 
@@ -70,20 +71,27 @@ class LensImages:
         known = self._glasses().capabilities
         if known is not None and known.get("display.bitmap") is not True:
             return ""  # no lens draws it: its description is shown or spoken
-        try:
-            return await self.fit(_base64_of(image), known or Capabilities("", {}))
-        except CannotRead as e:
-            raise ToolFailure(ToolError.of(ErrorCode.TOOL_UNAVAILABLE, str(e))) from None
-        except BadImage as e:
-            raise _wrong(f"image: {e}", INSTALL if e.needs_library else None) from None
+        return await _for_tool(self.fit(_base64_of(image), known or Capabilities("", {})))
+
+    async def tile(self, image: str, width: int, height: int) -> Tile:
+        """Return a picture with 1 bit a pixel, fitted into the middle of such a part of a lens.
+        Raises `ToolFailure`.
+        """
+        fitted = await _for_tool(self._fit(_base64_of(image), width, height, 1))
+        tile = read_packed(fitted, width, height, 1)
+        if tile is None:
+            raise _wrong("image: it cannot be read", None)
+        return tile
 
     async def fit(self, image: str, capabilities: Capabilities) -> str:
         """Return a PNG or JPEG (base64) as a PNG for `bitmap.read_packed`, of these glasses. Raises
         `BadImage`.
         """
+        return await self._fit(image, *pixels_of(capabilities))
+
+    async def _fit(self, image: str, width: int, height: int, bpp: int) -> str:
         if len(image) > MAX_BASE64:
             raise BadImage(f"it has {len(image)} characters as base64; at most {MAX_BASE64}")
-        width, height, bpp = pixels_of(capabilities)
         head = json.dumps({"do": "fit", "width": width, "height": height, "bpp": bpp})
         try:
             raw = await self._worker.ask(f"{head}\n{image}".encode(errors="replace"))
@@ -165,6 +173,16 @@ def _base64_of(image: str) -> str:
             raise _wrong("image: this data URL holds no base64", "data:image/png;base64,iVBORw0K…")
         image = unquote(image)
     return "".join(image.split())
+
+
+async def _for_tool(fitting: Awaitable[str]) -> str:
+    """Return what is fitted. Raises `ToolFailure`."""
+    try:
+        return await fitting
+    except CannotRead as e:
+        raise ToolFailure(ToolError.of(ErrorCode.TOOL_UNAVAILABLE, str(e))) from None
+    except BadImage as e:
+        raise _wrong(f"image: {e}", INSTALL if e.needs_library else None) from None
 
 
 def _wrong(message: str, suggestion: str | None = None) -> ToolFailure:

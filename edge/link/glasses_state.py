@@ -14,7 +14,14 @@ from edge.runtime.clock import Clock
 from edge.runtime.events import CapabilitiesLearned, LinkChanged
 from edge.storage.notes import Notes
 from firmware_bridge.capabilities import Capabilities, Origin, Scalar
-from firmware_bridge.messages import BatteryChanged, CaseChanged, Event, SideChanged, WornChanged
+from firmware_bridge.messages import (
+    BatteryChanged,
+    CaseChanged,
+    Event,
+    SideChanged,
+    VoiceNotesChanged,
+    WornChanged,
+)
 from firmware_bridge.models import Model
 from firmware_bridge.sides import Side
 from firmware_bridge.transport import Transport
@@ -57,7 +64,9 @@ class GlassesState:
 
     def identify(self, model: Model, firmware: str, transport: Transport[Any]) -> None:
         """Set who was greeted over a new connection, and how it is reached."""
+        same = transport.address == self.status.address
         self.update(
+            voice_notes=self.status.voice_notes if same else None,
             model=model.key,
             firmware=firmware,
             address=transport.address,
@@ -105,6 +114,8 @@ class GlassesState:
                 self.update(case=level)
             case WornChanged(worn=worn):
                 self.update(worn=worn)
+            case VoiceNotesChanged(notes=notes):
+                self.update(voice_notes=notes)
 
     def _update_side(self, side: Side, **changes: Any) -> None:
         before = self.status.sides.get(side, SideStatus())

@@ -134,6 +134,7 @@ class LinkManager:
         self._wearer_clock = wearer_clock
         self._take_sound: Callable[[MicrophoneChunk], None] = lambda _chunk: None
         self._take_photo: Callable[[PhotoTaken | PhotoFailed], None] = lambda _photo: None
+        self._take_voice_note: Callable[[VoiceNoteFetched], None] = lambda _note: None
         self._tap: Tap | None = None
         self._secret_at = -math.inf
         self._heartbeat_s = HEARTBEAT_S
@@ -200,6 +201,10 @@ class LinkManager:
     def receive_photos(self, take: Callable[[PhotoTaken | PhotoFailed], None]) -> None:
         """Give photos to `take`, which never waits. There is one taker; photos are in no event."""
         self._take_photo = take
+
+    def receive_voice_notes(self, take: Callable[[VoiceNoteFetched], None]) -> None:
+        """See `GlassesPort`."""
+        self._take_voice_note = take
 
     @asynccontextmanager
     async def tapped(self, tap: Tap, *, reconnect: bool) -> AsyncIterator[None]:
@@ -327,7 +332,8 @@ class LinkManager:
                 self._take_photo(event)
                 continue
             if isinstance(event, VoiceNoteFetched):
-                continue  # nobody takes these yet, and what the wearer spoke is in no event
+                self._take_voice_note(event)
+                continue
             if isinstance(event, CapabilitiesChanged):
                 await self._state.learn(entry, event.capabilities)
             if isinstance(event, HidingChanged):

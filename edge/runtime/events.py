@@ -5,7 +5,7 @@
 
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from msgspec import Struct
 from msgspec.structs import asdict
@@ -294,6 +294,10 @@ class Alarmed(DaemonEvent, frozen=True):
     over: bool = False
 
 
+_LEFT_OUT: Final = frozenset({"password"})
+"""Fields of what glasses say, which only the call that asked for them is answered with."""
+
+
 def as_json(event: DaemonEvent) -> dict[str, Json]:
     """Render as `{event: kind, …}`, with nested values and enums as JSON."""
     name = event.kind
@@ -315,7 +319,7 @@ def _plain(value: Any) -> Json:
     if isinstance(value, Struct):
         return {
             "type": type(value).__name__,
-            **{name: _plain(part) for name, part in asdict(value).items()},
+            **{name: _plain(part) for name, part in asdict(value).items() if name not in _LEFT_OUT},
         }
     if isinstance(value, Mapping):
         return {str(k): _plain(v) for k, v in value.items()}

@@ -1,10 +1,10 @@
-"""Asks finished glasses what only some of them know or do: Wi-Fi, gallery, motion, video. Imported
-at the first question.
+"""Asks finished glasses what only some of them know or do: Wi-Fi, gallery, motion, video, spoken
+notes. Imported at the first question.
 """
 
 import asyncio
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Mapping
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from edge.ports import GlassesAway, GlassesPort
 from edge.runtime.bus import Bus
@@ -37,6 +37,9 @@ from firmware_bridge.own_commands import (
 )
 from tools_cache.api.tool import ErrorCode, Json, ToolFailure
 
+if TYPE_CHECKING:
+    from edge.tools.voice_notes import VoiceNotes, Words
+
 ORDER_S: Final = 15.0
 """Seconds until the glasses have an order: four tries, each a second longer."""
 ANSWER_S: Final = 8.0
@@ -53,6 +56,7 @@ QUIET_S: Final = 4.0
 """Seconds after which no more networks come from glasses that do not say which are the last."""
 MAX_NETWORKS: Final = 64
 _WIFI: Final = "wifi.setup", "let nobody set up their Wi-Fi"
+_NOTES: Final = ("voice_notes", "voice_note", "remove_voice_note")
 _NEEDS: Final = {
     "gallery": ("camera.gallery", "do not say what pictures they keep"),
     "motion": ("imu", "have no motion sensor that can be read"),
@@ -60,6 +64,7 @@ _NEEDS: Final = {
     "stream_video": ("camera.stream", "stream no video"),
     "end_video": ("camera.record", "record no video"),
     "hotspot": ("wifi.hotspot", "make no Wi-Fi network of their own"),
+    **dict.fromkeys(_NOTES, ("microphone.notes", "keep no spoken notes")),
 }
 """Question → the capability it needs, and the message for glasses without it."""
 _NEVER: Final = frozenset({"unsupported", "bad_message", "too_big"})
@@ -67,17 +72,23 @@ _NEVER: Final = frozenset({"unsupported", "bad_message", "too_big"})
 
 
 class GlassesQuestions:
-    """Implements `tools_cache.api.handed.Questions`. One question at a time."""
+    """Implements `tools_cache.api.handed.Questions`. One question at a time. `words` recognises
+    sound, or raises `RecognitionFailed`.
+    """
 
-    def __init__(self, glasses: GlassesPort, bus: Bus) -> None:
+    def __init__(self, glasses: GlassesPort, bus: Bus, words: "Words") -> None:
         self._glasses = glasses
         self._bus = bus
+        self._words = words
         self._one = asyncio.Lock()
+        self._kept: VoiceNotes | None = None
 
     async def __call__(self, question: str, details: Mapping[str, Json]) -> Mapping[str, Json]:
         """See `handed.Questions`."""
         self._check_able(*_NEEDS.get(question, _WIFI))
         async with self._one:
+            if question in _NOTES:
+                return await self._note(question, details)
             match question:
                 case "wifi":
                     return _state(await self._ask(GetWifi(), WifiChanged))
@@ -99,6 +110,16 @@ class GlassesQuestions:
                     return _motion(await self._ask(GetMotion(), MotionRead))
                 case _:
                     return _gallery(await self._ask(GetGallery(), GalleryChanged))
+
+    async def _note(self, question: str, details: Mapping[str, Any]) -> Mapping[str, Json]:
+        if self._kept is None:
+            from edge.tools.voice_notes import VoiceNotes  # noqa: PLC0415 - few glasses keep any
+
+            self._kept = VoiceNotes(self._glasses, self._bus, self._words, self._request)
+        if question == "voice_notes":
+            return self._kept.list()
+        act = self._kept.fetch if question == "voice_note" else self._kept.remove
+        return await act(details["note"])
 
     def _check_able(self, capability: str, lacking: str) -> None:
         status = self._glasses.status()

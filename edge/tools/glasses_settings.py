@@ -1,5 +1,6 @@
 """Sets the brightness, the silent mode, the place of the picture, notifications, the dashboard, the
-light and the microphone of finished glasses, and the volume of the voice.
+light and the microphone of finished glasses, and the volume of the voice; fills what they show by
+themselves.
 
 Their capabilities say what they can do; what they refuse is passed on as an error.
 """
@@ -18,11 +19,16 @@ from firmware_bridge.messages import (
     AllowApps,
     App,
     Command,
+    DoubleTap,
     ExitToDashboard,
     SetBrightness,
     SetClock,
+    SetDoubleTap,
+    SetHeadUpAngle,
     SetSilentMode,
+    SetWearDetection,
     ShowNotification,
+    Tile,
 )
 from tools_cache.api.tool import ErrorCode, Json, ToolFailure
 
@@ -40,6 +46,7 @@ NEEDS: Final[Mapping[str, tuple[str, str]]] = {
     "dashboard": ("display.dashboard", "have no dashboard of their own"),
     "layout": ("display.dashboard_content", "have no dashboard that can be filled"),
     "weather": ("display.dashboard_content", "have no dashboard that can be filled"),
+    "map": ("display.dashboard_content", "have no dashboard that can be filled"),
     "calendar": ("display.dashboard_content", "have no dashboard that can be filled"),
     "note": ("display.dashboard_content", "have no dashboard that can be filled"),
     "volume": ("speaker", "have no speaker"),
@@ -47,11 +54,28 @@ NEEDS: Final[Mapping[str, tuple[str, str]]] = {
     "blink": ("light.blink", "have no light that can be switched"),
     "light_off": ("light.blink", "have no light that can be switched"),
     "keep_pictures": ("camera.gallery", "do not keep pictures of their own"),
+    "wear_detection": ("display.preferences", "let nobody set that"),
+    "head_up_angle": ("display.preferences", "let nobody set that"),
+    "head_up": ("display.preferences", "let nobody set that"),
+    "double_tap": ("display.preferences", "let nobody set that"),
+    "notification_time": ("display.preferences", "let nobody set that"),
+    "language": ("display.preferences", "let nobody set that"),
+    "restart": ("display.restart", "do not let themselves be restarted"),
+    "navigate": ("display.navigation", "show no turns of their own"),
+    "route": ("display.navigation", "show no turns of their own"),
+    "end_navigation": ("display.navigation", "show no turns of their own"),
+    "begin_translation": ("display.translation", "show no translations of their own"),
+    "translation": ("display.translation", "show no translations of their own"),
     "gain": ("microphone.gain", "do not let the gain of their microphone be set"),
 }
 """Action → the capability it needs, and the message for glasses without it."""
-_DASHBOARD: Final = frozenset({"layout", "weather", "calendar", "note"})
+_CONTENT: Final = frozenset(
+    "layout weather calendar note map navigate route translation".split(),
+)
+"""What is written into something that the glasses show by themselves."""
 _ENTRY: Final = ("title", "time", "place")
+_TURN: Final = ("street", "distance", "trip_time", "trip_distance", "speed")
+_SAID: Final = ("original", "translated")
 _NEVER: Final = frozenset({"unsupported", "bad_message", "too_big"})
 """Codes of refusals for which a retry does not help."""
 
@@ -60,12 +84,16 @@ async def _as_it_is(text: str) -> str:
     return text
 
 
+async def _no_picture(_image: str, _width: int, _height: int) -> Tile:
+    raise _failure(ErrorCode.UNSUPPORTED, "There is nothing here that fits pictures")
+
+
 @dataclass(eq=False, repr=False)
 class GlassesSettings:
     """Implements `tools_cache.api.handed.Deeds`. `display` sends commands that change the lens; it
     refuses them while a question is shown. `set_volume` sets the voice's, in percent. `word` makes
     a text plain, in the wearer's form. `wearer_clock`: the wearer's time, or None if that is not
-    known.
+    known. `tile` fits a picture into a part of the lens, so wide and so high.
     """
 
     glasses: GlassesPort
@@ -74,6 +102,7 @@ class GlassesSettings:
     set_volume: Callable[[int], Awaitable[None]]
     word: Callable[[str], Awaitable[str]] = _as_it_is
     wearer_clock: Callable[[], SetClock | None] = lambda: None
+    tile: Callable[[str, int, int], Awaitable[Tile]] = _no_picture
     _allowed: dict[str, App] = field(default_factory=dict, init=False)
     _allowed_on: str = field(default="", init=False)
     _notifying: asyncio.Lock = field(default_factory=asyncio.Lock, init=False)
@@ -87,7 +116,7 @@ class GlassesSettings:
             await self.set_volume(_percent(details.get("level")))
         elif action == "notify":
             await self._notify(str(details["title"]), str(details["text"]), str(details["app"]))
-        elif action in _DASHBOARD:
+        elif action in _CONTENT:
             await self._send(await self._content(action, details))
         else:
             await self._send(_command(action, details))
@@ -116,7 +145,7 @@ class GlassesSettings:
             )
 
     async def _content(self, action: str, details: Mapping[str, Any]) -> Command:
-        """Return the command that fills the dashboard. Raises `ToolFailure`."""
+        """Return the command that gives the glasses something to show. Raises `ToolFailure`."""
         from firmware_bridge import own_commands as own  # noqa: PLC0415 - for glasses that have one
 
         match action:
@@ -139,10 +168,28 @@ class GlassesSettings:
                 return _create(
                     lambda: own.SetCalendar(tuple(own.CalendarEntry(*each) for each in worded))
                 )
+            case "navigate":
+                turn, left = own.Turn(details["turn"]), details.get("left_traffic") is True
+                texts = {key: await self.word(str(details.get(key, ""))) for key in _TURN}
+                return _create(lambda: own.Navigate(turn, **texts, left_traffic=left))
+            case "map" | "route":
+                picture = await self._picture(action, str(details["image"]))
+                return own.SetMap(picture) if action == "map" else own.ShowRoute(picture)
+            case "translation":
+                said = [await self.word(str(details.get(key, ""))) for key in _SAID]
+                return _create(lambda: own.ShowTranslation(*said))
             case _:
                 title = await self.word(str(details.get("title", "")))
                 text = await self.word(str(details.get("text", "")))
                 return _create(lambda: own.SetNote(details["slot"], title, text))
+
+    async def _picture(self, action: str, image: str) -> Tile:
+        """Return a picture as large as their map, or their route, is. Raises `ToolFailure`."""
+        known = self.glasses.status().capabilities or Capabilities("", {})
+        width, height = (known.get(f"display.{action}_{side}") for side in ("width", "height"))
+        if not (width and height):
+            raise _failure(ErrorCode.UNSUPPORTED, f"These glasses draw no {action}")
+        return await self.tile(image, width, height)
 
     async def _allow(self, name: str) -> App:
         app = App(f"io.glassd.{zlib.crc32(name.casefold().encode()):08x}", name)
@@ -190,6 +237,13 @@ def _command(action: str, details: Mapping[str, Json]) -> Command:
         return _create(lambda: SetBrightness(level, auto=auto))
     if action == "silent":
         return SetSilentMode(on=details["on"] is True)
+    if action == "wear_detection":
+        return SetWearDetection(on=details["on"] is True)
+    if action == "head_up_angle":
+        degrees: Any = details["degrees"]
+        return _create(lambda: SetHeadUpAngle(degrees))
+    if action == "double_tap":
+        return SetDoubleTap(DoubleTap(details["opens"]))
     return ExitToDashboard() if action == "dashboard" else _create(lambda: _own(action, details))
 
 
@@ -210,6 +264,18 @@ def _own(action: str, details: Mapping[str, Any]) -> Command:
             return own_commands.SwitchLightOff()
         case "keep_pictures":
             return own_commands.KeepPictures(details["on"] is True)
+        case "head_up":
+            return own_commands.SetHeadUpAction(details["opens"] == "dashboard")
+        case "notification_time":
+            return own_commands.SetNotificationTime(details["seconds"])
+        case "language":
+            return own_commands.SetLanguage(details["language"])
+        case "restart":
+            return own_commands.Restart()
+        case "end_navigation":
+            return own_commands.EndNavigation()
+        case "begin_translation":
+            return own_commands.StartTranslation(details["source"], details["target"])
         case "gain":
             return own_commands.SetMicrophoneGain(details["level"])
         case _:

@@ -36,6 +36,7 @@ from firmware_bridge.messages import (
     TextLine,
     WornChanged,
 )
+from firmware_bridge.own_commands import DashboardLayout, DashboardPane, DashboardSeen
 from firmware_bridge.sides import Side
 
 L, R = Side.LEFT, Side.RIGHT
@@ -184,7 +185,6 @@ SAID: Final = (
         "§5 26 06 00 seq sub action, 04 dashboard (WK)",
         SetDoubleTap(DoubleTap.DASHBOARD),
         (b("26 06 00 01 05 04"),),
-        heard=None,
     ),
     Said("debug-on", "§5 23 6C 00 (WK)", SetDebugLog(on=True), (b("23 6C 00"),), heard=None),
     Said("debug-off", "§5 23 6C C1 (WK)", SetDebugLog(on=False), (b("23 6C C1"),), heard=None),
@@ -376,9 +376,11 @@ TOLD: Final = (
     ),
     Told(
         "looked-up",
-        "§9 capture 22 0A 00 00 01 00 01 00 04 00 (WK-cap)",
+        "§9 capture 22 0A 00 00 01 00 01 00 04 00: unread 0, low power, full, map (WK-cap)",
         L,
         b("22 0A 00 00 01 00 01 00 04 00"),
+        (DashboardSeen(DashboardLayout.FULL, DashboardPane.MAP, 0, unread=0, low_power=True),),
+        9,
     ),
     Told("log-line", "§15 F4 + NUL-ended ASCII (WK)", L, b("F4") + b"log line\0"),
     Told(

@@ -52,6 +52,8 @@ BROUGHT_OUT = {
     "debug-off": SetDebugLog(on=False),
     "double-tap-sub": SetDoubleTap(DoubleTap.DASHBOARD),
     "serial-length": None,
+    "functions-answered": None,
+    "case-event-length": None,
 }
 CONTRADICTIONS = [
     "heartbeat field order",
@@ -71,7 +73,11 @@ CONTRADICTIONS = [
     "debug-off value",
     "26 sub for double tap",
 ]
-FOUND_LATER = ["serial of 16 or 18 bytes"]
+FOUND_LATER = [
+    "serial of 16 or 18 bytes",
+    "navigation and translation answered or not",
+    "events of the case of 3 or 4 bytes",
+]
 EVERY_WAY = [
     pytest.param(conflict, dialect, id=f"{conflict.name}-{number}")
     for conflict in CONFLICTS

@@ -10,10 +10,12 @@ from hypothesis import given, settings, strategies as st
 from firmware_bridge.codecs.even_g1.peripheral import EvenG1Arm
 from firmware_bridge.codecs.even_g1.position import PREVIEW_S
 from firmware_bridge.codecs.even_g1.scheduler import TRIES
+from firmware_bridge.codecs.even_g1.wire import Dialect
 from firmware_bridge.errors import CommandRefused, RemoteViolation
 from firmware_bridge.messages import (
     MAX_VOICE_NOTE_BYTES,
     App,
+    BatteryChanged,
     ButtonReleased,
     CaseChanged,
     ClearPage,
@@ -21,6 +23,8 @@ from firmware_bridge.messages import (
     Failed,
     Gesture,
     Gestured,
+    Hiding,
+    HidingChanged,
     RunningAppChanged,
     ShowNotification,
     ShowPage,
@@ -35,6 +39,7 @@ from firmware_bridge.own_commands import (
     ClearNotification,
     DashboardLayout,
     DashboardPane,
+    DashboardSeen,
     DeleteVoiceNote,
     EndNavigation,
     FetchVoiceNote,
@@ -44,6 +49,7 @@ from firmware_bridge.own_commands import (
     SetCalendar,
     SetDashboard,
     SetDisplayPosition,
+    SetHeadUpAction,
     SetMap,
     SetNote,
     SetWeather,
@@ -160,6 +166,18 @@ def test_a_map_goes_in_28_packets_of_at_most_189_bytes(pair):
     assert pair.shown == {L: [SetMap(MAP)], R: [SetMap(MAP)]}
 
 
+def test_a_smaller_map_lies_where_it_was_placed(pair):
+    pair.ask(SetMap(Tile(280, 134, 13, 2, 1, b"\xff\xf8\x80\x08")))
+    (seen,) = pair.shown[L]
+    rows = [seen.picture.pixels[at : at + 37] for at in range(0, 37 * 136, 37)]
+    assert rows[134:] == [bytes(35) + b"\xff\xf8", bytes(35) + b"\x80\x08"]
+    assert not any(map(any, rows[:134]))
+    pair.ask(ShowRoute(Tile(4, 1, 8, 1, 1, b"\x99"), Tile(0, 0, 8, 1, 1, b"\xf0")))
+    route = pair.shown[L][-1]
+    assert route.picture.pixels[:20] == bytes(17) + b"\x09\x90\x00"
+    assert route.overlay.pixels[:2] == b"\xf0\x00"
+
+
 def test_a_long_calendar_goes_in_several_packets(pair):
     entries = tuple(CalendarEntry(f"{n}" * 90, "12:30", "Café") for n in range(8))
     assert isinstance(pair.ask(SetCalendar(entries)), Done)
@@ -200,10 +218,10 @@ def test_a_generic_refusal_counts_for_the_dashboard_too(pair):
 @pytest.mark.parametrize(
     ("command", "detail"),
     [
-        (SetMap(Tile(0, 0, 8, 8, 1, bytes(8))), "a map of 8 × 8; it must be 296 × 136"),
+        (SetMap(Tile(1, 0, 296, 136, 1, MAP.pixels)), "296 × 136 at 1, 0; .* within 296 × 136"),
         (SetMap(arrow=MAP), "an? arrow of 296 × 136; it must be 32 × 32"),
-        (ShowRoute(MAP), "a map of 296 × 136; it must be 136 × 136"),
-        (StartTranslation("en", "sv"), "does not translate sv; zh, en"),
+        (ShowRoute(MAP), "a map of 296 × 136 at 0, 0; it must be within 136 × 136"),
+        (StartTranslation("en", "sv"), "does not know 'sv'; zh, en"),
         (SetNote(1, "t", "x" * 300), "a note of 301 bytes; 230 fit"),
         (Navigate(Turn.LEFT, "x" * 240), "the texts of a turn have 255 bytes; 244 fit"),
         (ShowTranslation("x" * 300), "a translation of 300 bytes; 236 fit"),
@@ -423,7 +441,218 @@ def test_a_route_that_is_all_dots_is_too_big(pair):
         pair.central.send(ShowRoute(noisy, noisy), pair.now)
 
 
+@pytest.mark.requirement("I4-g1-conflicts")
+def test_glasses_that_answer_no_function_are_not_given_up(pair):
+    """§12: the host that has them waits for nothing (FP)."""
+    pair = Pair(glasses=Dialect(functions_answered=False))
+    pair.greet()
+    for command in (
+        AHEAD,
+        ShowRoute(ROUTE, ROUTE),
+        EndNavigation(),
+        StartTranslation("en", "fr"),
+        ShowTranslation("Hi", "Salut"),
+    ):
+        assert pair.ask(command, for_s=8.0) is not None, "within the patience of a tool"
+        assert all(pair.shown[side][-1] != HI for side in (L, R))
+    assert (pair.given_up, pair.refused) == ([], [])
+    assert isinstance(pair.ask(HI), Done)
+
+
+def test_a_map_of_navigation_is_not_slowed_by_answers(pair):
+    stripes = Tile(0, 0, 136, 136, 1, (b"\xf0" * 17 + bytes(17)) * 68)
+    begun = pair.now
+    number = pair.central.send(ShowRoute(stripes, stripes), pair.now)
+    pair.run(for_s=5, until=lambda: pair.answer(number) is not None)
+    pieces = [packet for packet in pair.said[L] if packet[4] == 2]
+    assert len(pieces) > 40
+    assert pair.now - begun < 2 * len(pieces) * 0.012, "8 ms a packet, on each arm"
+
+
+def test_navigation_begins_again_when_the_wearer_left_it(pair):
+    """§15 00: double tap, leave feature (ED)."""
+    pair.ask(AHEAD)
+    pair.tell(R, b"\xf5\x00")
+    pair.said[L].clear()
+    pair.ask(AHEAD)
+    assert [packet[4] for packet in pair.said[L]] == [0, 1]
+    pair.ask(StartTranslation("en", "fr"))
+    pair.said[L].clear()
+    pair.ask(AHEAD)
+    assert [packet[4] for packet in pair.said[L]] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("texts", "heard"),
+    [
+        (b"5 min\x00400 m\0High St\x0050 m\x004 km/h", "4 km/h"),
+        (b"5 min\x00400 m\0High St\x0050 m\0", ""),
+        (b"5 min\x00400 m\0High St\x0050 m\x004 km/h\0more\0", "4 km/h"),
+    ],
+    ids=["without-the-last-nul", "without-speed", "a-sixth-text"],
+)
+def test_a_turn_may_lack_what_is_last_and_have_more(texts, heard):
+    arm = EvenG1Arm(L, max_packet=244)
+    arm.receive_packet(b"\x0a\x2a\0\1\1\3\0\0\0\0" + texts, 0.0)
+    (said,) = drain(arm)
+    assert said.message == Navigate(Turn.RIGHT, "High St", "50 m", "5 min", "400 m", heard)
+
+
+def test_a_turn_of_an_unknown_code_keeps_its_texts():
+    arm = EvenG1Arm(L, max_packet=244)
+    arm.receive_packet(b"\x0a\x2a\0\1\1\x24\0\0\0\0a\0b\0High St\0d\0e\0", 0.0)
+    assert drain(arm)[0].message == Navigate(Turn.DOT, "High St", "d", "a", "b", "e")
+
+
+@pytest.mark.parametrize(
+    ("body", "entries"),
+    [
+        ("02 01 01 41 01 01 42 02 01 43", (CalendarEntry("A"), CalendarEntry("B", "C"))),
+        ("01 01 01 41 03 01 42 02 01 43", (CalendarEntry("A", "C", "B"),)),
+        ("01 01 01 41 09 01 42 03 01 43", (CalendarEntry("A", "", "C"),)),
+        ("01 01 01 41 02 01 43 03 00 00 00 00", (CalendarEntry("A", "C"),)),
+        ("00", ()),
+    ],
+    ids=["without-place", "another-order", "a-field-more", "padded", "none"],
+)
+def test_calendar_entries_are_read_in_every_form(body, entries):
+    arm = EvenG1Arm(L, max_packet=244)
+    arm.receive_packet(bytes.fromhex("06 00 00 01 03 01 00 01 00 01 03 03" + body), 0.0)
+    assert drain(arm)[0].message == SetCalendar(entries)
+
+
+@pytest.mark.parametrize("body", ["01 01 05 41", "02 01 01 41", "01 02 01 41", "09 01 01 41"])
+def test_a_damaged_calendar_is_refused(body):
+    arm = EvenG1Arm(L, max_packet=244)
+    with pytest.raises(RemoteViolation, match="06 03"):
+        arm.receive_packet(bytes.fromhex("06 00 00 01 03 01 00 01 00 01 03 03" + body), 0.0)
+    assert drain(arm) == []
+
+
 # ------------------------------------------------------------------ the rest
+
+
+@pytest.mark.parametrize(
+    ("packet", "answer"),
+    [
+        ("26 08 00 05 02 01 04 0A", "26 06 00 05 02 CA"),
+        ("06 07 00 08 06 00 09", "06 CA" + " 00" * 18),
+        ("03 01", "03 CA" + " 00" * 18),
+    ],
+    ids=["depth-10", "pane-9", "silent-01"],
+)
+def test_values_that_no_source_has_are_refused_in_the_form_of_the_answer(packet, answer):
+    """§5 26: reply 26 06 00 seq sub CA (WK); §3 generic."""
+    arm = EvenG1Arm(L, max_packet=244)
+    with pytest.raises(RemoteViolation):
+        arm.receive_packet(bytes.fromhex(packet), 0.0)
+    assert hexes(arm.packets_to_send(0.0)) == [answer]
+
+
+@pytest.mark.parametrize("size", [201, 202, 203, 230])
+def test_a_note_of_any_length_is_taken_although_its_length_is_in_the_answer(pair, size):
+    """§3, §10: the answer begins 1E len, and C9, CA and CB are also lengths (WK-cap)."""
+    assert isinstance(pair.ask(SetNote(1, "t", "x" * (size - 15))), Done)
+    assert pair.told[L][-1][:2] == bytes((0x1E, size))
+    assert len(pair.shown[R]) == len(pair.shown[L]) == 1
+
+
+def test_charging_is_remembered_until_the_charge_is_known(pair):
+    """§15 09, 0A."""
+    pair = Pair(up=(L,), air=lambda *_: [])
+    pair.tell(L, b"\xf5\x09\x01")
+    assert pair.events()[1:] == []
+    pair.tell(L, b"\xf5\x0a\x40")
+    assert pair.events()[1:] == [BatteryChanged(64, charging=True, side=L)]
+
+
+@pytest.mark.parametrize(("padded", "packet"), [(True, "F5 0F 32 00"), (False, "F5 0F 32")])
+def test_the_case_is_told_in_four_bytes_or_three(padded, packet):
+    """§15 0F: MA wants at least 4 bytes."""
+    pair = Pair(glasses=Dialect(case_padded=padded))
+    pair.greet()
+    pair.arms[R].send(CaseChanged(50), pair.now)
+    pair.run()
+    assert hexes(pair.told[R]) == [packet]
+    assert pair.events() == [CaseChanged(50)]
+
+
+def test_looking_up_tells_what_is_seen_and_a_right_tap_turns_the_page(pair):
+    """§9 status notifications (WK)."""
+    pair.ask(SetDashboard(DashboardLayout.DUAL, DashboardPane.CALENDAR))
+    pair.told[R].clear()
+    for gesture in (Gesture.TAP, Gesture.HEAD_UP, Gesture.TAP, Gesture.HEAD_DOWN, Gesture.TAP):
+        pair.arms[R].send(Gestured(gesture), pair.now)
+    pair.run()
+    assert hexes(pair.told[R]) == [
+        "F5 01",
+        "F5 02",
+        "22 0A 00 00 01 00 00 01 03 00",
+        "F5 01",
+        "22 08 00 00 02 01 03 01",
+        "F5 03",
+        "F5 01",
+    ]
+    seen = [event for event in pair.events() if isinstance(event, DashboardSeen)]
+    dual = DashboardLayout.DUAL, DashboardPane.CALENDAR
+    assert seen == [DashboardSeen(*dual, 0, unread=0, low_power=False), DashboardSeen(*dual, 1)]
+
+
+def test_looking_up_hides_nothing_where_it_opens_nothing(pair):
+    pair.ask(SetHeadUpAction(dashboard=False))
+    pair.arms[R].send(Gestured(Gesture.HEAD_UP), pair.now)
+    pair.run()
+    assert pair.events() == [Gestured(Gesture.HEAD_UP)]
+    pair.ask(SetHeadUpAction(dashboard=True))
+    pair.arms[R].send(Gestured(Gesture.HEAD_UP), pair.now)
+    pair.run()
+    assert HidingChanged(Hiding.LOOKED_UP, hidden=True) in pair.events()
+
+
+def test_the_list_lacks_a_spoken_note_that_was_deleted(pair):
+    pair.arms[R].send(VoiceNotesChanged((VoiceNote(1, 5), VoiceNote(2, 6))), pair.now)
+    pair.run()
+    pair.ask(DeleteVoiceNote(2))
+    assert pair.events()[-1] == VoiceNotesChanged((VoiceNote(1, 5),))
+
+
+def test_a_calibration_is_confirmed_by_a_tap_with_the_next_number():
+    """§5 10 (WK-cap)."""
+    arm = EvenG1Arm(L, max_packet=244)
+    arm.receive_packet(bytes.fromhex("10 05 00 04 01"), 0.0)
+    for _ in range(2):
+        arm.send(Gestured(Gesture.TAP), 0.0)
+    padding = " 00" * 14
+    assert hexes(arm.packets_to_send(0.0)) == [
+        "10 06 00 04 01 C9" + padding,
+        "F5 01",
+        "10 06 00 05 01 C9" + padding,
+        "F5 01",
+    ]
+    for packet in ("10 07 00 05 02 01 00", "10 07 00 0D 02 01 01"):
+        arm.receive_packet(bytes.fromhex(packet), 0.0)
+    arm.send(Gestured(Gesture.TAP), 0.0)
+    assert len(arm.packets_to_send(0.0)) == 3, "what was acknowledged is over"
+
+
+def test_an_arm_logs_only_while_its_log_is_on():
+    """§5 23 6C; §15 F4 + NUL-ended ASCII (WK)."""
+    arm = EvenG1Arm(L, max_packet=244)
+    for packet in ("18", "23 6C 00", "18", "23 6C C1", "18"):
+        arm.receive_packet(bytes.fromhex(packet), 0.0)
+    logged = [packet for packet in arm.packets_to_send(0.0) if packet[0] == 0xF4]
+    assert logged == [b"\xf4got 18\0"]
+
+
+def test_how_long_notifications_stay_is_answered_as_it_was_set():
+    """§5 4F, 3C C9 enabled seconds (WK)."""
+    arm = EvenG1Arm(L, max_packet=244)
+    arm.receive_packet(bytes.fromhex("4F 01 0C"), 0.0)
+    arm.receive_packet(b"\x3c", 0.0)
+    arm.receive_packet(bytes.fromhex("4F 00 0C"), 0.0)
+    arm.receive_packet(b"\x3c", 0.0)
+    answers = [packet[:4] for packet in arm.packets_to_send(0.0) if packet[0] == 0x3C]
+    assert hexes(answers) == ["3C C9 01 0C", "3C C9 00 00"]
 
 
 def test_the_running_function_is_told_before_the_answer(pair):

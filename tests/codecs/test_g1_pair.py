@@ -672,12 +672,13 @@ def test_arms_are_known_by_their_names():
     """§1: names seen by ED#44, the suffix from the address."""
     assert arm_of("Even G1_47_L_CC89D6") == ("G1_47", L)
     assert arm_of("Even G1_47_R_8CA1D5") == ("G1_47", R)
+    assert arm_of("G1_45_L_92333") == ("G1_45", L), "the sample of a comment (ED)"
     assert name_of(47, L, "E1:73:64:CC:89:D6") == "Even G1_47_L_CC89D6"
     for other in (
         "Even G1_47_X_CC89D6",
         "Even G1_47_L",
         "Even G1__L_1",
-        "G1_45_L_92333",
+        "My G1_45_L_92333",
         "Even G2_47_L_CC89D6",
         "Even G1_4_7_L_1",
         "",

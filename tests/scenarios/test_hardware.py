@@ -43,7 +43,13 @@ RARE = (
     "glasses:motion",
     "glasses:record_video",
     "glasses:record_sound",
+    "glasses:navigate",
+    "glasses:preferences",
+    "glasses:remove_voice_note",
+    "glasses:restart",
     "glasses:set_microphone",
+    "glasses:translate",
+    "glasses:voice_notes",
     "glasses:wifi",
 )
 """Tools for what few glasses have: their own tests and test_switching look at them."""

@@ -161,9 +161,16 @@ class Config(Protocol):
 class Deeds(Protocol):
     """Actions of finished glasses besides showing and speaking: `brightness {level?, auto}`,
     `silent {on}`, `notify {title, text, app}`, `dashboard {}`, `light {level}`, `blink {color,
-    on_ms, off_ms, times, level}`, `light_off {}`, `gain {level}`, `keep_pictures {on}`; what the
-    dashboard shows: `layout {layout, pane?}`, `weather {sky, celsius, fahrenheit?}`, `calendar
-    {entries}`, `note {slot, title?, text?}`; and `volume {level}` of the voice.
+    on_ms, off_ms, times, level}`, `light_off {}`, `gain {level}`, `keep_pictures {on}`, `volume
+    {level}` of the voice, `restart {}`.
+
+    What the dashboard shows: `layout {layout, pane?}`, `weather {sky, celsius, fahrenheit?}`,
+    `calendar {entries}`, `map {image}`, `note {slot, title?, text?}`. Navigation and translation:
+    `navigate {turn, street?, distance?, trip_time?, trip_distance?, speed?, left_traffic?}`, `route
+    {image}`, `end_navigation {}`, `begin_translation {source, target}`, `translation {original?,
+    translated?}`. What the glasses do by themselves: `wear_detection {on}`, `head_up_angle
+    {degrees}`, `head_up {opens}`, `double_tap {opens}`, `notification_time {seconds}`, `language
+    {language}`.
     """
 
     async def __call__(self, deed: str, details: Mapping[str, Json], /) -> None:
@@ -174,8 +181,10 @@ class Questions(Protocol):
     """What some finished glasses answer, for the tools of `glasses` alone: `wifi {}`, `join_wifi
     {ssid, password?}` and `leave_wifi {forget?}` (`{connected, ssid, address}`), `wifi_networks {}`
     (`{networks: [{ssid, dbm, open}]}`), `gallery {}` (`{photos, videos, bytes, busy}`), `motion {}`
-    (`{acceleration, rotation, magnetism}`, three numbers each;
-    None where the glasses do not say it).
+    (`{acceleration, rotation, magnetism}`, three numbers each; None where the glasses do not say
+    it), `voice_notes {}` and `remove_voice_note {note}` (`{known, notes: [{note, at}]}`),
+    `voice_note {note}` (`{note, seconds}` and `words`, or `why_no_words` and `wave`: a WAV file as
+    base64).
     """
 
     async def __call__(self, question: str, details: Mapping[str, Json], /) -> Mapping[str, Json]:

@@ -8,6 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Final
 
+from msgspec.structs import replace
+
+from firmware_bridge.codecs.even_g1 import dashboard
 from firmware_bridge.codecs.even_g1.wire import (
     ACCEPTED,
     REFUSED,
@@ -17,6 +20,7 @@ from firmware_bridge.codecs.even_g1.wire import (
     Op,
     padded,
 )
+from firmware_bridge.own_commands import DashboardLayout, DashboardPane, DashboardSeen
 from firmware_bridge.sides import Side
 
 SUB_WORN: Final = 0x06
@@ -44,6 +48,16 @@ class ArmFacts:
     depth: int = 5
     shown: tuple[int, int] | None = None
     """Height and depth that are shown, but not kept yet."""
+    layout: DashboardLayout = DashboardLayout.FULL
+    pane: DashboardPane = DashboardPane.NOTES
+    page: int = 0
+    looks_up: bool = False
+    opens_looking_up: bool = True
+    """Whether looking up opens the dashboard."""
+    notification_s: int = 5
+    debug: bool = False
+    calibrated: bytes = b""
+    """What follows when the wearer confirms a calibration that was begun."""
     app: int = 0
     voice_notes: dict[int, tuple[int, bytes]] = field(default_factory=dict)
     """Number → time and sound of each spoken note."""
@@ -78,13 +92,18 @@ def _system(packet: bytes, facts: ArmFacts, _dialect: Dialect) -> bytes:
             return b""  # restarts without an answer
         case 0x74:
             return facts.firmware.encode()
+        case 0x6C:
+            facts.debug = packet[2] == 0
+            return padded(Op.SYSTEM, ACCEPTED)
         case _:
             return padded(Op.SYSTEM, ACCEPTED)
 
 
-def _running(packet: bytes, facts: ArmFacts, _dialect: Dialect) -> bytes:
+def _running(packet: bytes, facts: ArmFacts, dialect: Dialect) -> bytes:
     """Not padded, as captured for sub-command 01."""
     value = facts.app if packet[4] == 1 else 0
+    if packet[4] != 1 and not dialect.functions_answered:
+        return b""
     return bytes((Op.RUNNING_APP, 5, 0, packet[3], packet[4], value))
 
 
@@ -97,6 +116,26 @@ def _serial(packet: bytes, facts: ArmFacts, dialect: Dialect) -> bytes:
 def _state(_packet: bytes, facts: ArmFacts, _dialect: Dialect) -> bytes:
     worn = SUB_WORN if facts.worn else SUB_NOT_WORN
     return padded(Op.SILENT_GET, 0x69, 0x0C if facts.silent else 0x0A, worn)
+
+
+def _calibrate(packet: bytes, facts: ArmFacts, _dialect: Dialect) -> bytes:
+    """Begin a calibration; the same packet with the next number follows when it is confirmed."""
+    number, sub = packet[3], packet[4]
+    begun = packet[5:7] in (b"", b"\x01\x00")  # clear the zero position; start
+    confirmed = padded(Op.CALIBRATE, 6, 0, (number + 1) & 0xFF, sub, ACCEPTED)
+    facts.calibrated = confirmed if begun else b""
+    return padded(Op.CALIBRATE, 6, 0, number, sub, ACCEPTED)
+
+
+def dashboard_seen(facts: ArmFacts, *, looking_up: bool = True) -> DashboardSeen:
+    seen = DashboardSeen(facts.layout, facts.pane, facts.page)
+    return replace(seen, unread=0, low_power=False) if looking_up else seen
+
+
+def _status(packet: bytes, facts: ArmFacts, _dialect: Dialect) -> bytes:
+    """Answer with what is seen on looking up, and the request's number if it has one."""
+    seen = dashboard.shown(dashboard_seen(facts))
+    return seen[:3] + (packet[3:4] or b"\0") + seen[4:]
 
 
 def _fixed(*values: int) -> Callable[[bytes, ArmFacts, Dialect], bytes]:
@@ -113,7 +152,7 @@ _ANSWERS: Final[dict[int, Callable[[bytes, ArmFacts, Dialect], bytes]]] = {
     Op.SILENT_GET: _state,
     Op.RUNNING_APP: _running,
     Op.SETTINGS: lambda packet, _f, _d: bytes((Op.SETTINGS, 6, 0, packet[3], packet[4], ACCEPTED)),
-    Op.CALIBRATE: lambda packet, _f, _d: padded(Op.CALIBRATE, 6, 0, packet[3], packet[4], ACCEPTED),
+    Op.CALIBRATE: _calibrate,
     Op.FIRMWARE: lambda _packet, facts, _d: facts.firmware.encode(),
     Op.BRIGHTNESS_GET: lambda _p, facts, _d: padded(
         Op.BRIGHTNESS_GET, 0x65, facts.brightness, facts.auto_brightness
@@ -124,9 +163,24 @@ _ANSWERS: Final[dict[int, Callable[[bytes, ArmFacts, Dialect], bytes]]] = {
     Op.PENDING_GET: _fixed(Op.PENDING_GET, ACCEPTED, 0),
     Op.UPTIME: _fixed(Op.UPTIME, 0x49, 0x1A, 0, 0, 0),
     Op.DEPTH_GET: lambda _p, facts, _d: padded(Op.DEPTH_GET, ACCEPTED, facts.height, facts.depth),
-    Op.NOTIFICATIONS_GET: _fixed(Op.NOTIFICATIONS_GET, ACCEPTED, 1, 5),
+    Op.NOTIFICATIONS_GET: lambda _p, facts, _d: padded(
+        Op.NOTIFICATIONS_GET, ACCEPTED, facts.notification_s > 0, facts.notification_s
+    ),
+    Op.LOOKED_UP: _status,
+    Op.USAGE: _fixed(Op.USAGE, ACCEPTED, *b"{}"),
 }
-_TAKEN: Final = {Op.FIRST, Op.MTU, Op.NOTIFICATIONS_SET, Op.EVENT} | set(
-    bytes.fromhex("07 08 09 22 2D 2E 3D 3E 3F 58")
-)
-"""Functions that are not simulated: accepted and ignored."""
+_TAKEN: Final = {Op.FIRST, Op.MTU, Op.EVENT} | set(bytes.fromhex("07 09 2A 2D 2E 3F 58"))
+"""Functions of which no source has more than the number: accepted and ignored."""
+
+
+def refusal(packet: bytes) -> bytes:
+    """Return a refusal (CA) in the form of the opcode's answers: those to settings and to the
+    microphone echo the request.
+    """
+    match packet[0]:
+        case Op.SETTINGS if len(packet) > 4:
+            return bytes((Op.SETTINGS, 6, 0, packet[3], packet[4], REFUSED))
+        case Op.MICROPHONE if len(packet) > 1:
+            return bytes((Op.MICROPHONE, REFUSED, packet[1]))
+        case op:
+            return padded(op, REFUSED)

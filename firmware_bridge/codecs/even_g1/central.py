@@ -31,6 +31,7 @@ from firmware_bridge.messages import (
     Hiding,
     HidingChanged,
     OwnCommand,
+    PageClosed,
     Reply,
     SetBrightness,
     SetHeadUpAngle,
@@ -42,7 +43,7 @@ from firmware_bridge.messages import (
     StopMicrophone,
     UpdatePage,
 )
-from firmware_bridge.own_commands import SetDisplayPosition
+from firmware_bridge.own_commands import SetDisplayPosition, SetHeadUpAction
 from firmware_bridge.packets import MIN_PACKET, clamp_packet
 from firmware_bridge.sides import Side, Sided, SideNews
 from firmware_bridge.whole_page import whole_page
@@ -51,7 +52,6 @@ BEAT_AFTER_S: Final = 8.0
 """Seconds without a packet to an arm before a heartbeat; arms disconnect after 30 to 32 s."""
 BATTERY_EVERY_S: Final = 60.0
 _SETTINGS: Final = (SetBrightness, SetSilentMode, SetWearDetection, SetHeadUpAngle, AllowApps)
-_UNASKED: Final = frozenset({Op.FIRST, Op.LOOKED_UP})
 
 
 class EvenG1Codec:
@@ -112,8 +112,8 @@ class EvenG1Codec:
                 self._event(side, data, now)
             case Op.SOUND:
                 self._sound(side, data, now)
-            case op if op in _UNASKED:
-                return
+            case Op.FIRST:
+                return  # a line of the glasses' log
             case op:
                 self._scheduler.receive(side, data, now)
                 if op == Op.BATTERY:
@@ -130,6 +130,8 @@ class EvenG1Codec:
         events = self._decoder.event(side, data, now)
         if any(isinstance(event, HidingChanged) and event.by is Hiding.SILENT for event in events):
             self._settings.pop(SetSilentMode, None)
+        if PageClosed() in events:
+            self._encoder.own.left_navigation()
         self._tell(*events)
 
     def _sound(self, side: Side, data: bytes, now: float) -> None:
@@ -307,7 +309,7 @@ class EvenG1Codec:
         if isinstance(reply, Failed) and isinstance(request.about, OwnCommand):
             self._encoder.own.left_navigation()
         if isinstance(reply, Done):
-            self._tell(*self._hidden_by(request.about))
+            self._tell(*self._hidden_by(request.about), *self._own.done(request.about))
         if reply is not None:
             self._inbox.append(Incoming(reply, re=request.number))
 
@@ -335,6 +337,8 @@ class EvenG1Codec:
         match command:
             case SetSilentMode(on):
                 return self._decoder.hides(Hiding.SILENT, on)
+            case SetHeadUpAction(dashboard):
+                self._decoder.opens_looking_up = dashboard
             case SetBrightness(level, auto):
                 return self._decoder.hides(Hiding.DARK, level == 0 and not auto)
         return []

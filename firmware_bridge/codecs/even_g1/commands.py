@@ -24,6 +24,7 @@ from firmware_bridge.codecs.even_g1.scheduler import (
 )
 from firmware_bridge.codecs.even_g1.wire import (
     ACCEPTED,
+    DOUBLE_TAP_ACTIONS,
     RATE,
     STOCK,
     Dialect,
@@ -42,7 +43,6 @@ from firmware_bridge.messages import (
     AudioFormat,
     ClearPage,
     Command,
-    DoubleTap,
     ExitToDashboard,
     Hello,
     OwnCommand,
@@ -72,13 +72,6 @@ BEAT_TRIES: Final = 2
 EXIT_S: Final = 1.5
 MICROPHONE_REST_S: Final = 1.0
 NOTE_S: Final = 1.0
-_ACTIONS: Final = {
-    DoubleTap.NOTHING: 0,
-    DoubleTap.TRANSLATE: 2,
-    DoubleTap.TELEPROMPTER: 3,
-    DoubleTap.DASHBOARD: 4,
-    DoubleTap.TRANSCRIBE: 5,
-}
 _STATUS: Final = {
     PageState.TURNED: (TextStatus.TURNED,),
     PageState.NETWORK_ERROR: (TextStatus.NETWORK_ERROR,),
@@ -130,7 +123,7 @@ class CommandEncoder:
                 return both(step(packet, echoes(packet, RESULT_AT, 0)))
             case SetDoubleTap(action):
                 self._settings += 1
-                packet = double_tap(_ACTIONS[action], self._settings, dialect)
+                packet = double_tap(DOUBLE_TAP_ACTIONS[action], self._settings, dialect)
                 return both(step(packet, echoes(packet, SETTING_AT)))
             case SetDebugLog(on):
                 return both(optional(debug(dialect, on=on)))

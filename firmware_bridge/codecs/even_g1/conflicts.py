@@ -143,4 +143,16 @@ CONFLICTS: Final = (
         "simulated glasses pad it with zeros, and we read the first 16",
         (Dialect(serial_padded=False),),
     ),
+    Conflict(
+        "functions-answered",
+        "navigation 0A and translation 1C, 0F, 0D, 39 13: that they are answered is assumed; the "
+        "one host that has them waits for nothing; glasses may answer them or not",
+        (Dialect(functions_answered=False),),
+    ),
+    Conflict(
+        "case-event-length",
+        "case F5 0E, 0F: MentraOS reads them from packets of 4 bytes on, others from 3; "
+        "simulated glasses send 4, and we read both",
+        (Dialect(case_padded=False),),
+    ),
 )

@@ -4,14 +4,25 @@ import struct
 from collections.abc import Iterator
 from typing import Final
 
+from msgspec.structs import replace
+
+from firmware_bridge.codecs.even_g1.picture import centred
 from firmware_bridge.codecs.even_g1.pieces import PieceJoiner, cut
-from firmware_bridge.codecs.even_g1.wire import STOCK, Dialect, Op, dashboard_time
+from firmware_bridge.codecs.even_g1.wire import (
+    HEIGHT,
+    MAP_WIDTH,
+    STOCK,
+    Dialect,
+    Op,
+    dashboard_time,
+)
 from firmware_bridge.errors import CommandRefused, RemoteViolation, Violation
-from firmware_bridge.messages import Command, SetClock, Tile
+from firmware_bridge.messages import Command, Event, SetClock, Tile
 from firmware_bridge.own_commands import (
     CalendarEntry,
     DashboardLayout,
     DashboardPane,
+    DashboardSeen,
     SetCalendar,
     SetDashboard,
     SetMap,
@@ -29,16 +40,17 @@ CHUNKED: Final = frozenset({CALENDAR, STOCK_PRICES, NEWS, MAP})
 """Sub-commands whose packets are counted."""
 ROOM: Final = 180
 """Bytes of data in a packet of the vendor's app, which has 189 in all."""
-MAP_SIZE: Final = (296, 136)
-"""Size of the map: what 28 captured packets of 180 bytes hold."""
+MAP_SIZE: Final = (MAP_WIDTH, HEIGHT)
 ARROW_SIZE: Final = (32, 32)
 _MAX_BYTES: Final = 16384
 _LAYOUTS: Final = tuple(DashboardLayout)
 _PANES: Final = tuple(DashboardPane)
 _SKIES: Final = tuple(Sky)
 _CALENDAR_HEAD: Final = b"\x01\x03\x03"
+_FIELDS = _TITLE, _TIME, _PLACE = 1, 2, 3
 _MAP_HEAD: Final = b"\x00\x04"
 _LOADING, _PICTURE, _ARROW = 0, 2, 3
+_ON_LOOKING_UP, _ON_TAP = 1, 2
 _SPOT: Final = struct.Struct("<HH")
 _TIME_BYTES: Final = 21
 
@@ -61,18 +73,20 @@ def calendar(message: SetCalendar, numbers: Iterator[int], max_packet: int) -> t
     """
     data = _CALENDAR_HEAD + bytes((len(message.entries),))
     for entry in message.entries:
-        for kind, words in enumerate((entry.title, entry.time, entry.place), 1):
+        fields = (_TITLE, entry.title), (_TIME, entry.time), (_PLACE, entry.place)
+        for kind, words in fields:
             data += bytes((kind, len(words.encode()))) + words.encode()
     return _cut(CALENDAR, data, numbers, max_packet)
 
 
 def map_of(message: SetMap, numbers: Iterator[int], max_packet: int) -> tuple[bytes, ...]:
-    """Return the packets of a map, or of an arrow on it. Raises `CommandRefused`: another size."""
+    """Return the packets of a map, or of an arrow on it. Raises `CommandRefused`: too large."""
     if message.picture is not None:
-        _check_size("map", message.picture, MAP_SIZE)
-        data = bytes((_PICTURE, 1)) + message.picture.pixels
+        data = bytes((_PICTURE, 1)) + centred("map", message.picture, *MAP_SIZE)
     elif message.arrow is not None:
-        _check_size("arrow", message.arrow, ARROW_SIZE)
+        if (message.arrow.width, message.arrow.height) != ARROW_SIZE:
+            size = f"{message.arrow.width} × {message.arrow.height}"
+            raise CommandRefused("bad_message", f"an arrow of {size}; it must be 32 × 32")
         data = bytes((_ARROW,)) + _SPOT.pack(message.arrow.x, message.arrow.y)
         data += message.arrow.pixels
     else:
@@ -80,17 +94,34 @@ def map_of(message: SetMap, numbers: Iterator[int], max_packet: int) -> tuple[by
     return _cut(MAP, _MAP_HEAD + data, numbers, max_packet)
 
 
-def _check_size(what: str, tile: Tile, size: tuple[int, int]) -> None:
-    if (tile.width, tile.height) != size:
-        detail = f"a {what} of {tile.width} × {tile.height}; it must be {size[0]} × {size[1]}"
-        raise CommandRefused("bad_message", detail)
-
-
 def _cut(sub: int, data: bytes, numbers: Iterator[int], max_packet: int) -> tuple[bytes, ...]:
     return cut(Op.DASHBOARD, sub, data, numbers, room=ROOM, max_packet=max_packet)
 
 
+def seen(packet: bytes) -> list[Event]:
+    """Return what the wearer sees of the dashboard: on looking up, and after a tap meanwhile.
+    Nothing for other packets, shorter ones, and layouts or panes that no source names.
+    """
+    at = {_ON_LOOKING_UP: 7, _ON_TAP: 5}.get(int.from_bytes(packet[4:5]), len(packet))
+    places = packet[at : at + 3].ljust(3, b"\0")
+    if len(packet) < at + 2 or places[0] >= len(_LAYOUTS) or places[1] >= len(_PANES):
+        return []
+    known = DashboardSeen(_LAYOUTS[places[0]], _PANES[places[1]], places[2])
+    if at == 7:
+        known = replace(known, unread=packet[5], low_power=bool(packet[6]))
+    return [known]
+
+
 # ------------------------------------------------------------------ as the glasses read them
+
+
+def shown(event: DashboardSeen) -> bytes:
+    """Return the packet that reports what the wearer sees."""
+    places = bytes((_LAYOUTS.index(event.layout), _PANES.index(event.pane), event.page))
+    if event.unread is None:
+        return bytes((Op.LOOKED_UP, 8, 0, 0, _ON_TAP)) + places
+    head = (Op.LOOKED_UP, 10, 0, 0, _ON_LOOKING_UP, event.unread, event.low_power is True)
+    return bytes(head) + places
 
 
 def answer(packet: bytes, *, refused: bool = False) -> bytes:
@@ -137,23 +168,30 @@ class DashboardReader:
         twelve = packet[20] == self._dialect.twelve_hour
         if not (icon or celsius):
             return SetClock(local_s, twelve)
-        if icon >= len(_SKIES):
-            raise RemoteViolation(Violation.BAD_MESSAGE, f"06 01: icon {icon:02X}")
-        return SetWeather(local_s, _SKIES[icon], celsius, twelve, bool(fahrenheit))
+        sky = _SKIES[icon] if icon < len(_SKIES) else Sky.UNKNOWN
+        return SetWeather(local_s, sky, celsius, twelve, bool(fahrenheit))
 
 
 def _read_calendar(data: bytes) -> SetCalendar:
-    """Read the entries, whatever the first three bytes are: two hosts differ in them."""
-    at, entries = len(_CALENDAR_HEAD) + 1, []
-    for _ in range(data[len(_CALENDAR_HEAD)]):
-        words = []
-        for kind in (1, 2, 3):
-            if data[at] != kind or at + 2 + data[at + 1] > len(data):
-                raise RemoteViolation(Violation.BAD_MESSAGE, "06 03: a calendar entry is damaged")
-            words.append(data[at + 2 : at + 2 + data[at + 1]].decode(errors="replace"))
-            at += 2 + data[at + 1]
-        entries.append(CalendarEntry(*words))
-    return SetCalendar(tuple(entries))
+    """Read the entries, whatever the first three bytes are: two hosts differ in them. An entry may
+    lack its time and its place; what is of another kind means nothing.
+    """
+    at, entries, count = len(_CALENDAR_HEAD) + 1, list[dict[int, str]](), data[len(_CALENDAR_HEAD)]
+    while at + 1 < len(data) and (len(entries) < count or data[at] != _TITLE):
+        kind, end = data[at], at + 2 + data[at + 1]
+        if kind in _FIELDS and (end > len(data) or not (entries or kind == _TITLE)):
+            raise RemoteViolation(Violation.BAD_MESSAGE, "06 03: a calendar entry is damaged")
+        if not entries and kind != _TITLE:
+            break
+        if kind == _TITLE:
+            entries.append({})
+        entries[-1].setdefault(kind, data[at + 2 : end].decode(errors="replace"))
+        at = end
+    if len(entries) < count:
+        detail = f"06 03: {len(entries)} of {count} calendar entries"
+        raise RemoteViolation(Violation.BAD_MESSAGE, detail)
+    fields = [[entry.get(kind, "") for kind in _FIELDS] for entry in entries]
+    return SetCalendar(tuple(CalendarEntry(*each) for each in fields))
 
 
 def _read_map(data: bytes) -> SetMap:

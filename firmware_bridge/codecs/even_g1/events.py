@@ -68,10 +68,12 @@ class EventDecoder:
         self._alone: dict[Gesture, deque[tuple[Side, float]]] = {}
         self._pressed_at = float("-inf")
         self._held = False
-        self._battery: dict[Side, tuple[int, bool]] = {}
+        self._battery: dict[Side, tuple[int | None, bool]] = {}
         self._case = CaseChanged()
         self._worn: bool | None = None
         self._hiding: dict[Hiding, bool] = {}
+        self.opens_looking_up = True
+        """Whether looking up opens the dashboard, which hides the page."""
 
     def event(self, side: Side, packet: bytes, now: float) -> list[Event]:
         """Process an F5 packet. Unused and unknown events return no event."""
@@ -80,7 +82,9 @@ class EventDecoder:
             known = Sub(sub)
         except ValueError:
             return []
-        hiding = self.hides(*_HIDING[known]) if known in _HIDING else []
+        hiding: list[Event] = []
+        if known in _HIDING and (known is not Sub.HEAD_UP or self.opens_looking_up):
+            hiding = self.hides(*_HIDING[known])
         if known in _GESTURES:
             return [*hiding, *self._gesture(side, _GESTURES[known], now)]
         if known is Sub.LONG_PRESS_OVER:
@@ -172,15 +176,12 @@ class EventDecoder:
     def _charge(
         self, side: Side, *, level: int | None = None, charging: bool | None = None
     ) -> list[Event]:
-        was = self._battery.get(side)
-        if level is None and was is None:
-            return []  # charging, at an unknown level
         if level is not None and level > 100:
             raise RemoteViolation(Violation.BAD_MESSAGE, f"a battery of {level} %")
-        before, was_charging = was or (0, False)
-        now = (before if level is None else level, was_charging if charging is None else charging)
-        self._battery[side] = now
-        return [] if now == was else [BatteryChanged(*now, side)]
+        was = before, was_charging = self._battery.get(side, (None, False))
+        level = before if level is None else level
+        now = self._battery[side] = level, was_charging if charging is None else charging
+        return [] if now == was or level is None else [BatteryChanged(level, now[1], side)]
 
 
 def firmware(answers: list[bytes]) -> str:

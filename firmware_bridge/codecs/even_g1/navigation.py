@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Final
 
+from firmware_bridge.codecs.even_g1.picture import centred
 from firmware_bridge.codecs.even_g1.pieces import PieceJoiner, cut
 from firmware_bridge.codecs.even_g1.wire import Op
 from firmware_bridge.errors import CommandRefused, RemoteViolation, Violation
@@ -66,14 +67,12 @@ def directions(message: Navigate, number: int, max_packet: int) -> bytes:
 
 def route(message: ShowRoute, numbers: Iterator[int], max_packet: int) -> tuple[bytes, ...]:
     """Return the packets of a map: runs (count, bit) of its bits, and of those of the way on it.
-    Raises `CommandRefused`: another size, or too many runs.
+    Raises `CommandRefused`: too large, or too many runs.
     """
-    picture = message.picture
-    if (picture.width, picture.height) != (SIZE, SIZE):
-        detail = f"a map of {picture.width} × {picture.height}; it must be {SIZE} × {SIZE}"
-        raise CommandRefused("bad_message", detail)
-    overlay = bytes(len(picture.pixels)) if message.overlay is None else message.overlay.pixels
-    data = _runs(picture.pixels + overlay)
+    picture = centred("map", message.picture, SIZE, SIZE)
+    way = message.overlay
+    overlay = bytes(len(picture)) if way is None else centred("way", way, SIZE, SIZE)
+    data = _runs(picture + overlay)
     return cut(Op.NAVIGATION, PICTURE, data, numbers, room=ROOM, max_packet=max_packet)
 
 
@@ -111,14 +110,11 @@ class NavigationReader:
 
 
 def _read_directions(packet: bytes) -> Navigate:
+    """Read a turn; one of an unknown code is a dot, and texts may be missing at the end."""
     if len(packet) < _HEAD:
         raise RemoteViolation(Violation.TRUNCATED, f"0A 01 of {len(packet)} bytes")
-    if packet[5] not in _TURNS:
-        raise RemoteViolation(Violation.BAD_MESSAGE, f"0A 01: turn {packet[5]:02X}")
-    texts = packet[_HEAD:].decode(errors="replace").split("\0")
-    if len(texts) <= _TEXTS:
-        raise RemoteViolation(Violation.TRUNCATED, f"0A 01: {len(texts) - 1} of {_TEXTS} texts")
-    turn, left = _TURNS[packet[5]]
+    turn, left = _TURNS.get(packet[5], (Turn.DOT, False))
+    texts = [*packet[_HEAD:].decode(errors="replace").split("\0"), *[""] * _TEXTS]
     trip_time, trip_distance, street, distance, speed = texts[:_TEXTS]
     return Navigate(turn, street, distance, trip_time, trip_distance, speed, left)
 

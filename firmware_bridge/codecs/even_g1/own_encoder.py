@@ -5,8 +5,10 @@ from itertools import count
 
 from firmware_bridge.codecs.even_g1 import dashboard, navigation, quick_notes, translation
 from firmware_bridge.codecs.even_g1.requests import (
+    PIECE_GAP_S,
     RESULT_AT,
     SETTING_AT,
+    assumed,
     both,
     echoes,
     step,
@@ -19,7 +21,17 @@ from firmware_bridge.codecs.even_g1.scheduler import (
     StepResult,
     verdict,
 )
-from firmware_bridge.codecs.even_g1.wire import REFUSED, RESTART, STOCK, Dialect, Op, position
+from firmware_bridge.codecs.even_g1.wire import (
+    HEAD_UP_BOTH,
+    HEAD_UP_DASHBOARD,
+    HEAD_UP_NOTHING,
+    REFUSED,
+    RESTART,
+    STOCK,
+    Dialect,
+    Op,
+    position,
+)
 from firmware_bridge.errors import CommandRefused
 from firmware_bridge.messages import OwnCommand
 from firmware_bridge.own_commands import (
@@ -33,8 +45,11 @@ from firmware_bridge.own_commands import (
     SetCalendar,
     SetDashboard,
     SetDisplayPosition,
+    SetHeadUpAction,
+    SetLanguage,
     SetMap,
     SetNote,
+    SetNotificationTime,
     SetWeather,
     ShowRoute,
     ShowTranslation,
@@ -74,6 +89,8 @@ class OwnEncoder:
                 number = next(self._of_op(Op.RUNNING_APP)) & 0xFF
                 packet = bytes((Op.RUNNING_APP, 5, 0, number, 1))
                 return both(step(packet, echoes(packet)))
+            case SetHeadUpAction() | SetLanguage() | SetNotificationTime():
+                return self._preference(command)
             case ClearNotification():
                 return self._clear(command.number or self.newest)
             case SetNote():
@@ -87,6 +104,21 @@ class OwnEncoder:
                 )
                 return PairRequest({Side.RIGHT: (step(packet, judge),)})
         raise CommandRefused("unsupported", f"an Even G1 does not support {type(command).__name__}")
+
+    def _preference(self, command: OwnCommand) -> PairRequest:
+        match command:
+            case SetHeadUpAction(dashboard):
+                action = HEAD_UP_DASHBOARD if dashboard else HEAD_UP_NOTHING
+                number = next(self._of_op(Op.HEAD_UP_ACTION)) & 0xFF
+                packet = bytes((Op.HEAD_UP_ACTION, 6, 0, number, HEAD_UP_BOTH, action))
+            case SetLanguage(language):
+                code = translation.code_of(language)
+                number = next(self._of_op(Op.LANGUAGE)) & 0xFF
+                packet = bytes((Op.LANGUAGE, 6, 0, number, 1, code))
+            case _:
+                assert isinstance(command, SetNotificationTime)
+                packet = bytes((Op.NOTIFICATIONS_SET, command.seconds > 0, command.seconds))
+        return both(step(packet))
 
     def place(self, command: SetDisplayPosition, *, preview: bool) -> PairRequest:
         """Show the position; without `preview`, keep the one that is shown."""
@@ -129,24 +161,29 @@ class OwnEncoder:
             packets = [navigation.end(next(numbers))]
         elif not self._navigates:
             packets = [navigation.start(next(numbers))]
+        steps = [assumed(packet) for packet in packets]
         match command:
             case Navigate():
-                packets.append(navigation.directions(command, next(numbers), max_packet))
+                turn = navigation.directions(command, next(numbers), max_packet)
+                steps.append(assumed(turn))
             case ShowRoute():
-                packets += navigation.route(command, numbers, max_packet)
+                *pieces, last = navigation.route(command, numbers, max_packet)
+                steps += [Step(piece, rest_s=PIECE_GAP_S) for piece in pieces]
+                steps.append(assumed(last))
         self._navigates = not isinstance(command, EndNavigation)
-        return both(*map(step, packets), kind=LaneKind.LENS)
+        return both(*steps, kind=LaneKind.LENS)
 
     def _translation(self, command: OwnCommand, max_packet: int) -> PairRequest:
         numbers = self._of_op(Op.TRANSLATED)
         if isinstance(command, ShowTranslation):
             packets = translation.lines(command, numbers, max_packet)
-            return both(*map(step, packets), kind=LaneKind.LENS)
+            return both(*map(assumed, packets), kind=LaneKind.LENS)
         assert isinstance(command, StartTranslation)
+        self._navigates = False
         chosen = translation.languages(command)
-        screen = [step(chosen), *map(step, translation.opening(numbers))]
-        begin = step(translation.SET_UP, echoes(translation.SET_UP))
-        right = step(translation.RIGHT_BEGINS, echoes(translation.RIGHT_BEGINS))
+        screen = [assumed(chosen), *map(assumed, translation.opening(numbers))]
+        begin = assumed(translation.SET_UP, echoes(translation.SET_UP))
+        right = assumed(translation.RIGHT_BEGINS, echoes(translation.RIGHT_BEGINS))
         steps = {Side.LEFT: (begin, *screen), Side.RIGHT: (begin, right, *screen)}
         return PairRequest(steps, Order.LEFT_FIRST, LaneKind.LENS)
 

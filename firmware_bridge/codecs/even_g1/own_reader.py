@@ -5,9 +5,12 @@ what they say of them.
 from typing import Final, NamedTuple
 
 from firmware_bridge.codecs.even_g1 import dashboard, navigation, quick_notes, translation
-from firmware_bridge.codecs.even_g1.answers import ArmFacts
+from firmware_bridge.codecs.even_g1.answers import ArmFacts, refusal
 from firmware_bridge.codecs.even_g1.wire import (
     ACCEPTED,
+    DOUBLE_TAP,
+    DOUBLE_TAP_ACTIONS,
+    HEAD_UP_NOTHING,
     POSITION,
     REFUSED,
     RESTART,
@@ -24,14 +27,20 @@ from firmware_bridge.messages import (
     Event,
     Reply,
     RunningAppChanged,
+    SetDoubleTap,
     VoiceNoteFetched,
     VoiceNotesChanged,
 )
 from firmware_bridge.own_commands import (
     ClearNotification,
+    DashboardSeen,
     FetchVoiceNote,
     Restart,
+    SetDashboard,
     SetDisplayPosition,
+    SetHeadUpAction,
+    SetLanguage,
+    SetNotificationTime,
 )
 
 OPS: Final = frozenset(
@@ -46,6 +55,7 @@ OPS: Final = frozenset(
     }
 )
 """Opcodes that are read here only."""
+_ACTIONS: Final = {code: action for action, code in DOUBLE_TAP_ACTIONS.items()}
 _WITH_DEPTH: Final = 8
 """Length of the packet of the position; an older one has no depth."""
 
@@ -63,6 +73,7 @@ class OwnReader:
 
     def __init__(self, facts: ArmFacts, dialect: Dialect = STOCK) -> None:
         self._facts = facts
+        self._dialect = dialect
         self._dashboard = dashboard.DashboardReader(dialect)
         self._navigation = navigation.NavigationReader()
 
@@ -73,22 +84,49 @@ class OwnReader:
         if packet[:1] == bytes((Op.SETTINGS,)) and packet[4:5] == bytes((POSITION,)):
             return self._place(packet)
         if packet[0] not in OPS:
-            return None
+            return self._preference(packet)
         match packet[0]:
             case Op.DASHBOARD:
                 done, failed = (dashboard.answer(packet, refused=bad) for bad in (False, True))
-                return Asked(self._dashboard.read(packet), done, failed)
+                filled = self._dashboard.read(packet)
+                if isinstance(filled, SetDashboard):
+                    self._facts.layout, self._facts.pane = filled.layout, filled.pane
+                return Asked(filled, done, failed)
             case Op.NOTE:
                 command = quick_notes.read(packet)
                 done = b"" if type(command) is FetchVoiceNote else quick_notes.answer(packet)
                 return Asked(command, done, padded(Op.NOTE, REFUSED))
             case Op.NAVIGATION:
-                return _generic(self._navigation.read(packet), packet)
+                return self._assumed(self._navigation.read(packet), packet)
             case Op.NOTIFICATION_CLEAR:
-                if len(packet) < 5:
+                if 1 < len(packet) < 5:
                     raise RemoteViolation(Violation.TRUNCATED, f"4C of {len(packet)} bytes")
                 return _generic(ClearNotification(int.from_bytes(packet[1:5], "big")), packet)
-        return _generic(translation.read(packet), packet)
+        return self._assumed(translation.read(packet), packet)
+
+    def _assumed(self, command: Command | None, packet: bytes) -> Asked:
+        """Answer what no source saw answered: generically, or not at all."""
+        if self._dialect.functions_answered:
+            return _generic(command, packet)
+        return Asked(command, b"", b"")
+
+    def _preference(self, packet: bytes) -> Asked | None:
+        """Read a setting of the glasses themselves; None for what is read elsewhere."""
+        match packet[0]:
+            case Op.HEAD_UP_ACTION:
+                self._facts.opens_looking_up = packet[5] != HEAD_UP_NOTHING
+                return _generic(SetHeadUpAction(self._facts.opens_looking_up), packet)
+            case Op.LANGUAGE:
+                return _generic(SetLanguage(translation.language_of(packet[5])), packet)
+            case Op.NOTIFICATIONS_SET:
+                self._facts.notification_s = packet[2] if packet[1] else 0
+                return _generic(SetNotificationTime(self._facts.notification_s), packet)
+            case Op.SETTINGS if packet[4] in DOUBLE_TAP:
+                done = bytes((Op.SETTINGS, 6, 0, *packet[3:5], ACCEPTED))
+                action = _ACTIONS.get(packet[5])
+                command = None if action is None else SetDoubleTap(action)
+                return Asked(command, done, refusal(packet))
+        return None
 
     def _place(self, packet: bytes) -> Asked:
         """Keep a position only if it was shown before, as real glasses do. The older form has no
@@ -112,12 +150,18 @@ def _generic(command: Command | None, packet: bytes) -> Asked:
     return Asked(command, padded(packet[0], ACCEPTED), padded(packet[0], REFUSED))
 
 
-def own_event(message: Command | Event | Reply, max_packet: int) -> list[bytes]:
+def own_event(
+    message: Command | Event | Reply, max_packet: int, dialect: Dialect = STOCK
+) -> list[bytes]:
     """Return the packets of an event of the glasses' own functions; none if it is no such event."""
+    end = b"\0" * dialect.case_padded
     match message:
         case CaseChanged(level, charging):
             states = ((Sub.CASE_CHARGING, charging), (Sub.CASE_BATTERY, level))
-            return [bytes((Op.EVENT, sub, value)) for sub, value in states if value is not None]
+            known = [(sub, value) for sub, value in states if value is not None]
+            return [bytes((Op.EVENT, sub, value)) + end for sub, value in known]
+        case DashboardSeen():
+            return [dashboard.shown(message)]
         case VoiceNotesChanged():
             return [quick_notes.listed(message, 1)]
         case VoiceNoteFetched():

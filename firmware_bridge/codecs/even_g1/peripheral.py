@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import Final, Literal
 
 from firmware_bridge.codec import NEED_DATA, Incoming, _NeedData
-from firmware_bridge.codecs.even_g1.answers import ArmFacts, answer
+from firmware_bridge.codecs.even_g1 import dashboard
+from firmware_bridge.codecs.even_g1.answers import ArmFacts, answer, dashboard_seen, refusal
 from firmware_bridge.codecs.even_g1.notifications import read_notification, read_whitelist
 from firmware_bridge.codecs.even_g1.own_reader import OwnReader, own_event
 from firmware_bridge.codecs.even_g1.picture import PictureIn, checksum, read
@@ -136,6 +137,7 @@ class EvenG1Arm:
     def receive_packet(self, packet: bytes, now: float) -> None:
         """Process one packet. Raises `RemoteViolation` after refusing a damaged one with CA."""
         self._heard_at = now
+        logs = self.facts.debug
         if not packet:
             raise RemoteViolation(Violation.TRUNCATED, "an empty packet")
         take = self._takes.get(packet[0])
@@ -150,15 +152,17 @@ class EvenG1Arm:
             else:
                 take(packet)
         except (RemoteViolation, ValueError) as error:
-            self._say(padded(packet[0], REFUSED))
+            self._say(refusal(packet))
             if isinstance(error, RemoteViolation):
                 raise
             raise RemoteViolation(Violation.BAD_MESSAGE, f"{packet[0]:02X}: {error}") from None
         except IndexError:
-            self._say(padded(packet[0], REFUSED))
+            self._say(refusal(packet))
             raise RemoteViolation(
                 Violation.TRUNCATED, f"{packet[0]:02X} of {len(packet)} bytes"
             ) from None
+        if logs and self.facts.debug:
+            self._say(bytes((Op.FIRST,)) + b"got " + packet[:1].hex().encode() + b"\0")
 
     def next_event(self) -> Incoming | Literal[_NeedData.NEED_DATA]:
         """Return the next command."""
@@ -239,7 +243,7 @@ class EvenG1Arm:
     def _event(self, message: Command | Event | Reply) -> list[bytes]:
         match message:
             case Gestured(gesture) if gesture in _GESTURES:
-                return [bytes((Op.EVENT, _GESTURES[gesture]))]
+                return self._gesture(gesture)
             case ButtonReleased(side):
                 over = Sub.RIGHT_LONG_PRESS_OVER if side is Side.RIGHT else Sub.LONG_PRESS_OVER
                 return [bytes((Op.EVENT, over))]
@@ -255,9 +259,25 @@ class EvenG1Arm:
                 return [bytes((Op.EVENT, _HIDING[by][hidden]))]
             case MicrophoneChunk(index=at, frames=frames) if [*map(len, frames)] == _SOUND_SIZES:
                 return [bytes((Op.SOUND, at % 256)) + b"".join(frames)]
-        if packets := own_event(message, self._max_packet):
+        if packets := own_event(message, self._max_packet, self._dialect):
             return packets
         raise LocalMisuse(f"an Even G1 never says {type(message).__name__}")
+
+    def _gesture(self, gesture: Gesture) -> list[bytes]:
+        """Report a gesture. While the wearer looks up, a right tap turns the dashboard's page; a
+        tap also confirms a calibration.
+        """
+        facts, told = self.facts, [bytes((Op.EVENT, _GESTURES[gesture]))]
+        if gesture is Gesture.TAP and facts.calibrated:
+            facts.calibrated, told = b"", [*told, facts.calibrated]
+        if gesture in (Gesture.HEAD_UP, Gesture.HEAD_DOWN):
+            facts.looks_up = gesture is Gesture.HEAD_UP and facts.opens_looking_up
+            facts.page = 0
+            told += [dashboard.shown(dashboard_seen(facts))] * facts.looks_up
+        elif gesture is Gesture.TAP and facts.looks_up and self.side is Side.RIGHT:
+            facts.page = (facts.page + 1) % 256
+            told.append(dashboard.shown(dashboard_seen(facts, looking_up=False)))
+        return told
 
     def _say(self, packet: bytes) -> None:
         if packet and len(self._out) < MAX_WAITING:

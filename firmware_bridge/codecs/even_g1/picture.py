@@ -42,6 +42,21 @@ def bmp(tiles: Iterable[Tile], dialect: Dialect = STOCK) -> bytes:
     return _HEADER.pack(b"BM", size, 0, _HEADER.size, *shape, _PALETTE) + pixels
 
 
+def centred(what: str, tile: Tile, width: int, height: int) -> bytes:
+    """Return a tile of 1 bit on a dark picture of this size, whose width is in whole bytes. Raises
+    `CommandRefused`: it hangs over.
+    """
+    right = width - tile.x - tile.width
+    if right < 0 or tile.y + tile.height > height:
+        detail = f"a {what} of {tile.width} × {tile.height} at {tile.x}, {tile.y}"
+        raise CommandRefused("bad_message", f"{detail}; it must be within {width} × {height}")
+    size, stride = width // 8, (tile.width + 7) // 8
+    starts = range(0, stride * tile.height, stride)
+    rows = [_lit(tile.pixels[at : at + stride], tile) << right for at in starts]
+    body = b"".join(row.to_bytes(size, "big") for row in rows)
+    return (bytes(size * tile.y) + body).ljust(size * height, b"\0")
+
+
 def _draw(tile: Tile, rows: list[int]) -> None:
     """Light all pixels that are at least half bright, row by row; clip at the lens's edges."""
     stride = (tile.width * tile.bpp + 7) // 8

@@ -19,7 +19,7 @@ from firmware_bridge.own_commands import DeleteVoiceNote, FetchVoiceNote, SetNot
 SOUND: Final = 0x02
 TEXT: Final = 0x03
 DELETE: Final = 0x04
-_LIST: Final = 0x01
+LIST: Final = 0x01
 _ONE: Final = b"\x01\x00\x01\x00"
 """Count and index of a message in one packet."""
 _DELETED: Final = b"\x00\x01\x00\x01\x00\x00"
@@ -81,7 +81,7 @@ class SoundReader:
 def listed(message: VoiceNotesChanged, number: int) -> bytes:
     entries = b"".join(_ENTRY.pack(note.note, note.at, note.crc) for note in message.notes)
     size = _LIST_HEAD + len(entries)
-    return bytes((Op.VOICE_NOTES, size & 0xFF, size >> 8, number & 0xFF, _LIST)) + (
+    return bytes((Op.VOICE_NOTES, size & 0xFF, size >> 8, number & 0xFF, LIST)) + (
         bytes((len(message.notes),)) + entries
     )
 

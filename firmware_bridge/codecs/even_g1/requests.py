@@ -24,6 +24,10 @@ RESULT_AT: Final = 9
 """Where answers to 06 and to notes have their result; 0 is success."""
 SETTING_AT: Final = 5
 """Where answers to 26 have C9 or CA."""
+ASSUMED_S: Final = 0.4
+"""Seconds to wait, once, for an answer that no source captured; captured ones took 40 ms."""
+PIECE_GAP_S: Final = 0.008
+"""Seconds between the pieces of a picture of navigation, which are not waited for, as its host."""
 Judge = Callable[[bytes], StepResult]
 
 
@@ -35,22 +39,24 @@ def optional(packet: bytes) -> Step:
     return Step(packet, packet[0], INFO_S, INFO_TRIES, judge=anything, optional=True)
 
 
+def assumed(packet: bytes, judge: Judge = verdict) -> Step:
+    """Return a step that may stay unanswered; a refusal is a refusal."""
+    return Step(packet, packet[0], ASSUMED_S, tries=1, judge=judge, optional=True)
+
+
 def both(*steps: Step, kind: LaneKind = LaneKind.TALK) -> PairRequest:
     return PairRequest(dict.fromkeys(Side, steps), Order.LEFT_FIRST, kind)
 
 
 def echoes(packet: bytes, result_at: int = -1, bad: int = REFUSED) -> Judge:
-    """Return a judge of answers that repeat the sub-command in byte 4. A generic answer counts too:
-    its byte 1 is no length. With `result_at`, that byte says whether it was refused: by `bad`, or
-    by anything but 0 if `bad` is 0.
+    """Return a judge of answers that repeat the sub-command in byte 4. A generic answer, which has
+    a 0 there, counts too. With `result_at`, that byte says whether it was refused: by `bad`, or by
+    anything but 0 if `bad` is 0.
     """
 
     def judge(answer: bytes) -> StepResult:
-        generic = verdict(answer)
-        if generic is not StepResult.OTHER:
-            return generic
         if answer[4:5] != packet[4:5]:
-            return StepResult.OTHER
+            return StepResult.OTHER if any(answer[4:5]) else verdict(answer)
         result = answer[result_at] if 0 <= result_at < len(answer) else None
         refused = result is not None and (result == bad if bad else result != 0)
         return StepResult.REFUSED if refused else StepResult.TAKEN

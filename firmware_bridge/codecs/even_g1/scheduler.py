@@ -207,7 +207,7 @@ class Lane:
                 # with one try fewer: whole messages are not repeated indefinitely
                 last = replace(step, tries=step.tries - 1)
                 part.at, part.tries, part.steps = 0, 0, (*part.steps[:-1], last)
-        elif step.optional:
+        elif step.optional and why is End.UNANSWERED:
             self._next(part, now)
         else:
             self._end(part, why, now)

@@ -23,6 +23,8 @@ LANGUAGES: Final = {
     "it": 0x0E,
 }
 """Languages of the translation (zh, en, fr, nl), and of the glasses themselves, which agree."""
+UNKNOWN: Final = "xx"
+"""A language whose code no source names."""
 _CODES: Final = {code: language for language, code in LANGUAGES.items()}
 _HEAD: Final = 8
 _TEXT, _OPENING = 0x20, 0x00
@@ -30,11 +32,19 @@ _TEXT, _OPENING = 0x20, 0x00
 
 def languages(message: StartTranslation) -> bytes:
     """Return `1C 00 from to`. Raises `CommandRefused`: a language without a known code."""
-    for each in (message.source, message.target):
-        if each not in LANGUAGES:
-            known = ", ".join(LANGUAGES)
-            raise CommandRefused("unsupported", f"an Even G1 does not translate {each}; {known}")
-    return bytes((Op.LANGUAGES, 0, LANGUAGES[message.source], LANGUAGES[message.target]))
+    return bytes((Op.LANGUAGES, 0, code_of(message.source), code_of(message.target)))
+
+
+def code_of(language: str) -> int:
+    """Return the glasses' code of a language. Raises `CommandRefused`."""
+    if language not in LANGUAGES:
+        known = ", ".join(LANGUAGES)
+        raise CommandRefused("unsupported", f"an Even G1 does not know {language!r}; {known}")
+    return LANGUAGES[language]
+
+
+def language_of(code: int) -> str:
+    return _CODES.get(code, UNKNOWN)
 
 
 def opening(numbers: Iterator[int]) -> tuple[bytes, bytes]:
@@ -61,12 +71,13 @@ def _line(op: Op, number: int, kind: int, text: str = "") -> bytes:
 
 
 def read(packet: bytes) -> Command | None:
-    """Read what a central says; None for the empty screen. Raises `RemoteViolation`, IndexError."""
+    """Read what a central says; None for the empty screen. Raises `RemoteViolation`."""
     if packet[0] == Op.LANGUAGES:
-        if not {packet[2], packet[3]} <= set(_CODES):
-            pair = f"{packet[2]:02X} {packet[3]:02X}"
-            raise RemoteViolation(Violation.BAD_MESSAGE, f"1C: languages {pair}")
-        return StartTranslation(_CODES[packet[2]], _CODES[packet[3]])
+        if len(packet) < 4:
+            raise RemoteViolation(Violation.TRUNCATED, f"1C of {len(packet)} bytes")
+        return StartTranslation(*map(language_of, packet[2:4]))
+    if len(packet) < _HEAD:
+        raise RemoteViolation(Violation.TRUNCATED, f"{packet[0]:02X} of {len(packet)} bytes")
     text = packet[_HEAD:].decode(errors="replace")
     if packet[6] == _OPENING or not text:
         return None

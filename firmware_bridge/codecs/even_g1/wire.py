@@ -15,6 +15,7 @@ from typing import Final
 from msgspec import Struct
 
 from firmware_bridge.errors import CommandRefused, RemoteViolation, Violation
+from firmware_bridge.messages import DoubleTap
 from firmware_bridge.sides import Side
 
 SERVICE_UUID: Final = "6e400001-b5a3-f393-e0a9-e50e24dcca9e"
@@ -38,6 +39,8 @@ PAGE_BYTES: Final = 390
 TEXT_WIDTH: Final = 488
 WIDTH: Final = 576
 HEIGHT: Final = 136
+MAP_WIDTH: Final = 296
+"""Of the map on the dashboard: what 28 captured packets of 180 bytes hold."""
 
 LC3_FRAMES: Final = 10
 LC3_FRAME_BYTES: Final = 20
@@ -51,6 +54,7 @@ class Op(IntEnum):
     SILENT = 0x03
     WHITELIST = 0x04
     DASHBOARD = 0x06
+    HEAD_UP_ACTION = 0x08
     NAVIGATION = 0x0A
     HEAD_UP_ANGLE = 0x0B
     TRANSLATED = 0x0D
@@ -82,6 +86,8 @@ class Op(IntEnum):
     WEAR_GET = 0x3A
     DEPTH_GET = 0x3B
     NOTIFICATIONS_GET = 0x3C
+    LANGUAGE = 0x3D
+    USAGE = 0x3E
     NOTIFICATION = 0x4B
     NOTIFICATION_CLEAR = 0x4C
     MTU = 0x4D
@@ -151,7 +157,22 @@ class KeyCase(StrEnum):
 
 
 POSITION: Final = 0x02
-"""Sub-command of 26."""
+LONG_PRESS: Final = 0x07
+LISTENS_LOOKING_UP: Final = 0x08
+"""Sub-commands of 26."""
+DOUBLE_TAP: Final = frozenset({0x04, 0x05})
+"""Sub-commands of 26: by its source one of them, see the conflict."""
+DOUBLE_TAP_ACTIONS: Final = {
+    DoubleTap.NOTHING: 0,
+    DoubleTap.TRANSLATE: 2,
+    DoubleTap.TELEPROMPTER: 3,
+    DoubleTap.DASHBOARD: 4,
+    DoubleTap.TRANSCRIBE: 5,
+}
+HEAD_UP_BOTH: Final = 0x04
+"""Sub-command of 08: for both arms; 03 is for the one that gets it."""
+HEAD_UP_DASHBOARD: Final = 0x00
+HEAD_UP_NOTHING: Final = 0x02
 RESTART: Final = b"\x23\x72"
 
 _BOTH: Final = (Side.LEFT, Side.RIGHT)
@@ -190,11 +211,13 @@ class Dialect(Struct, frozen=True):
     debug_off: int = 0xC1
     double_tap_sub: int = 0x05
     serial_padded: bool = True
+    functions_answered: bool = True
+    case_padded: bool = True
 
 
 STOCK: Final = Dialect()
 
-_NAME: Final = re.compile(r"Even G1_([^_]{1,8})_([LR])_([^_]{1,16})", re.ASCII)
+_NAME: Final = re.compile(r"(?:Even )?G1_([^_]{1,8})_([LR])_([^_]{1,16})", re.ASCII)
 _LETTERS: Final = {"L": Side.LEFT, "R": Side.RIGHT}
 
 

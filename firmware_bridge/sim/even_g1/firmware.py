@@ -5,9 +5,9 @@ What it accepts is answered by `codecs/even_g1/peripheral.py`.
 
 from contextlib import suppress
 
-from firmware_bridge.codecs.even_g1.answers import ArmFacts
+from firmware_bridge.codecs.even_g1.answers import ArmFacts, refusal
 from firmware_bridge.codecs.even_g1.peripheral import EvenG1Arm
-from firmware_bridge.codecs.even_g1.wire import REFUSED, Joiner, Op, padded
+from firmware_bridge.codecs.even_g1.wire import Joiner, Op
 from firmware_bridge.errors import LinkLost, RemoteViolation
 from firmware_bridge.sides import Side
 from firmware_bridge.sim.even_g1.quirks import Firmware
@@ -54,16 +54,3 @@ class FirmwareArm(EvenG1Arm):
         except LinkLost:
             self.timed_out = True
             raise
-
-
-def refusal(packet: bytes) -> bytes:
-    """Return a refusal (CA) in the form of the opcode's answers: those to settings and to the
-    microphone echo the request.
-    """
-    match packet[0]:
-        case Op.SETTINGS:
-            return bytes((*packet[:5], REFUSED))
-        case Op.MICROPHONE:
-            return bytes((Op.MICROPHONE, REFUSED, packet[1]))
-        case op:
-            return padded(op, REFUSED)

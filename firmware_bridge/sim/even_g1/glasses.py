@@ -29,6 +29,7 @@ from firmware_bridge.messages import (
     MicrophoneChunk,
     Reply,
     SetBrightness,
+    SetDoubleTap,
     SetHeadUpAngle,
     SetSilentMode,
     SetWearDetection,
@@ -43,6 +44,7 @@ from firmware_bridge.messages import (
 from firmware_bridge.models import Model
 from firmware_bridge.own_commands import ClearNotification, Restart
 from firmware_bridge.sides import Side
+from firmware_bridge.sim.even_g1.dashboard import Face
 from firmware_bridge.sim.even_g1.firmware import FirmwareArm
 from firmware_bridge.sim.even_g1.own import OwnFunctions
 from firmware_bridge.sim.even_g1.quirks import Firmware, firmware
@@ -67,7 +69,8 @@ _HANDS: Final = {Gesture.BUTTON_LONG: Side.LEFT}
 
 def parts(_model: Model, quirks: Sequence[str]) -> ModelParts:
     """Return the parts of one pair. Raises `QuirkError`."""
-    serve = partial(_serve, firmware(quirks), {side: ArmFacts() for side in Side})
+    kept = {side: (ArmFacts(), Face()) for side in Side}
+    serve = partial(_serve, firmware(quirks), kept)
     return ModelParts(tuple(Side), serve, more_follow, _identity, MTU, LATENCY_S)
 
 
@@ -87,15 +90,16 @@ def _identity(model: Model, side: Side | None) -> GattIdentity:
 
 async def _serve(
     variant: Firmware,
-    facts: dict[Side, ArmFacts],
+    kept: dict[Side, tuple[ArmFacts, Face]],
     glasses: MockGlasses,
     side: Side | None,
     link: PeripheralLink,
 ) -> None:
     """Serve one central on one arm until it disconnects or is silent; ignore its errors."""
     assert side is not None
-    arm = FirmwareArm(side, link.max_packet, variant, facts[side], glasses)
-    session = ArmSession(glasses, link, arm, side)
+    facts, face = kept[side]
+    arm = FirmwareArm(side, link.max_packet, variant, facts, glasses)
+    session = ArmSession(glasses, link, arm, side, face)
     glasses.begin(session, side)
     try:
         await session.run()
@@ -109,10 +113,15 @@ class ArmSession(PeripheralSession):
     """One central's connection to one arm."""
 
     def __init__(
-        self, glasses: MockGlasses, link: PeripheralLink, codec: FirmwareArm, side: Side
+        self,
+        glasses: MockGlasses,
+        link: PeripheralLink,
+        codec: FirmwareArm,
+        side: Side,
+        face: Face,
     ) -> None:
         super().__init__(glasses, link, codec, side)
-        self._own = OwnFunctions(glasses, side, codec.facts, self.tell)
+        self._own = OwnFunctions(glasses, side, codec.facts, face, self.tell)
         self._notified_of = 0
         """Number of the notification on the lens."""
 
@@ -122,6 +131,8 @@ class ArmSession(PeripheralSession):
 
     def gestured(self, gesture: Gesture, *, side: Side | None = None) -> bool:
         """Report a gesture if it belongs to this arm. A double tap closes the page."""
+        if gesture in (Gesture.HEAD_UP, Gesture.HEAD_DOWN):
+            self._own.look(up=gesture is Gesture.HEAD_UP)
         if side is None and _HANDS.get(gesture, Side.RIGHT) is not self._side:
             return False
         if gesture is Gesture.DOUBLE_TAP and any(e.lit for e in self._glasses.lenses.values()):
@@ -151,6 +162,8 @@ class ArmSession(PeripheralSession):
                 return self._set(wear_detection=on)
             case SetHeadUpAngle(degrees):
                 return self._set(head_up_angle=degrees)
+            case SetDoubleTap(action):
+                return self._set(double_tap=action.value)
             case AllowApps(apps):
                 return self._set(apps=[app.id for app in apps])
             case ShowNotification():
@@ -160,7 +173,7 @@ class ArmSession(PeripheralSession):
                 self._glasses.tell(self._glasses.lens_report())
                 return Done()
             case ClearNotification(number):
-                self._take_notification(number)
+                self._take_notification(number or self._notified_of)
                 return Done()
             case Restart():
                 return self._restart()

@@ -5,7 +5,10 @@ translation, navigation.
 import time
 import zlib
 from collections.abc import Callable, Mapping
+from operator import or_
 from typing import Any, Final
+
+from msgspec.structs import replace
 
 from firmware_bridge import lc3
 from firmware_bridge.codecs.even_g1.answers import ArmFacts
@@ -31,14 +34,18 @@ from firmware_bridge.own_commands import (
     SetCalendar,
     SetDashboard,
     SetDisplayPosition,
+    SetHeadUpAction,
+    SetLanguage,
     SetMap,
     SetNote,
+    SetNotificationTime,
     SetWeather,
     ShowRoute,
     ShowTranslation,
     StartTranslation,
 )
 from firmware_bridge.sides import Side
+from firmware_bridge.sim.even_g1.dashboard import Face, rows
 from firmware_bridge.sim.glasses import MockGlasses
 
 MAX_VOICE_NOTES: Final = 4
@@ -51,11 +58,17 @@ class OwnFunctions:
     """The own functions of one arm, over one connection. `say` queues an event."""
 
     def __init__(
-        self, glasses: MockGlasses, side: Side, facts: ArmFacts, say: Callable[[Any], object]
+        self,
+        glasses: MockGlasses,
+        side: Side,
+        facts: ArmFacts,
+        face: Face,
+        say: Callable[[Any], object],
     ) -> None:
         self._glasses = glasses
         self._side = side
         self._facts = facts
+        self._face = face
         self._say = say
         self._page: dict[str, str] = {}
 
@@ -80,7 +93,19 @@ class OwnFunctions:
         self._facts.app = 0
         self._page.clear()
 
+    def look(self, *, up: bool) -> None:
+        """The wearer looks at the dashboard, which lies over the page, or away from it."""
+        lens, facts = self._glasses.lenses[self._side], self._facts
+        if not up:
+            lens.answered()
+        elif facts.opens_looking_up:
+            settings, now = self._glasses.settings, self._glasses.time.now()
+            shown = rows(self._face, facts.layout, facts.pane, settings, now)[: lens.rows]
+            lens.ask(tuple(TextLine(row, text) for row, text in enumerate(shown) if text))
+        self._glasses.tell(self._glasses.lens_report())
+
     def _clock(self, clock: SetClock | SetWeather) -> Reply:
+        self._face.set(clock, self._glasses.time.now())
         self._glasses.tell(
             {
                 "event": "dashboard",
@@ -113,16 +138,18 @@ class OwnFunctions:
                 first = f"{command.turn.value}: {command.distance}"
                 rest = f"{command.trip_time}  {command.trip_distance}  {command.speed}"
                 self._page = {"turn": first, "street": command.street, "trip": rest.strip()}
-            case ShowRoute(picture):
-                lens.show(ShowPage("route", tiles=(picture,)))
+            case ShowRoute(picture, overlay):
+                way = picture.pixels if overlay is None else overlay.pixels
+                both = bytes(map(or_, picture.pixels, way))
+                lens.show(ShowPage("route", tiles=(replace(picture, pixels=both),)))
                 self._glasses.tell(self._glasses.lens_report())
                 return Done(drawn=lens.lit)
             case EndNavigation():
                 self.left()
             case _:
                 return Failed("unsupported", type(command).__name__)
-        rows = [row for text in self._page.values() for row in text.split("\n")]
-        lines = tuple(TextLine(row, text) for row, text in enumerate(rows[: lens.rows]) if text)
+        page = [row for text in self._page.values() for row in text.split("\n")]
+        lines = tuple(TextLine(row, text) for row, text in enumerate(page[: lens.rows]) if text)
         drawn = lens.show(ShowPage("own", lines=lines)) if lines else lens.clear()
         self._glasses.tell(self._glasses.lens_report())
         return Done(drawn=drawn.lit)
@@ -168,6 +195,12 @@ def _setting_of(command: OwnCommand) -> dict[str, Any] | None:
         case SetMap(picture, arrow):
             kind = "picture" if picture else "arrow" if arrow else "loading"
             return {"map": [kind, arrow.x, arrow.y] if arrow else [kind]}
+        case SetHeadUpAction(dashboard):
+            return {"head_up": "dashboard" if dashboard else "nothing"}
+        case SetLanguage(language):
+            return {"language": language}
+        case SetNotificationTime(seconds):
+            return {"notification_s": seconds}
         case SetNote(slot, title, text):
             return {f"note {slot}": [title, text] if title or text else None}
     return None

@@ -113,6 +113,8 @@ QUIRKS: Final[Mapping[str, Mapping[str, QuirkChoice]]] = {
     "debug-off": {"any": _ANY, "C1": _debug_off(0xC1), "31": _debug_off(0x31)},
     "double-tap-sub": {"any": _ANY, "05": _double_tap(5), "04": _double_tap(4)},
     "serial-length": {"18": _ANY, "16": QuirkChoice({"serial_padded": False})},
+    "functions-answered": {"yes": _ANY, "no": QuirkChoice({"functions_answered": False})},
+    "case-event-length": {"4": _ANY, "3": QuirkChoice({"case_padded": False})},
 }
 """Name → value → its meaning; the first value is stock. The names are those of the catalogue."""
 

@@ -184,6 +184,40 @@ def show_picture(story: Story) -> None:
     assert (right - left, bottom - top) == (_SQUARE[0] // 2, _SQUARE[1])
 
 
+def fill_dashboard(story: Story) -> None:
+    """An appointment is seen on looking up, and the page is not lost."""
+    shown(story, "the ladder is in the shed")
+    entries = [{"title": "Dentist", "time": "14:30"}]
+    answer = story.glasses.call(
+        "glasses:dashboard", layout="full", pane="calendar", calendar=entries
+    )
+    assert answer["ok"], answer
+    story.glasses.mock.do("head_up")
+    story.glasses.wait_for_lens("Dentist", within_s=SOON_S)
+    story.glasses.mock.do("head_down")
+    story.glasses.wait_for_lens("the shed", within_s=SOON_S)
+
+
+def navigate(story: Story) -> None:
+    """A turn is seen until it is over."""
+    answer = story.glasses.call("glasses:navigate", turn="left", street="High Street")
+    assert answer["ok"], answer
+    story.glasses.wait_for_lens("High Street", within_s=SOON_S)
+    assert story.glasses.call("glasses:navigate", end=True)["ok"]
+    story.until(lambda: not story.glasses.lens, "a lens without a turn")
+
+
+def translate(story: Story) -> None:
+    """What was said and what it means is seen until it is over."""
+    begin = {"from": "en", "to": "fr", "original": "Good morning", "translated": "Bonjour"}
+    answer = story.glasses.call("glasses:translate", **begin)
+    assert answer["ok"], answer
+    story.glasses.wait_for_lens("Bonjour", within_s=SOON_S)
+    assert "Good morning" in story.glasses.lens
+    assert story.glasses.call("glasses:translate", end=True)["ok"]
+    story.until(lambda: not story.glasses.lens, "a lens without a translation")
+
+
 def speak(story: Story) -> None:
     """A sentence is played, and all of it arrived."""
     story.until_quiet()
@@ -351,6 +385,24 @@ STEPS: Final = (
     Step("ready", be_ready),
     Step("text", show_text, needs("display", "it has no display"), "glasses:clear"),
     Step("picture", show_picture, _no_picture),
+    Step(
+        "dashboard",
+        fill_dashboard,
+        needs("display.dashboard_content", "it has no dashboard that can be filled"),
+        "glasses:dashboard",
+    ),
+    Step(
+        "navigation",
+        navigate,
+        needs("display.navigation", "it shows no turns by itself"),
+        "glasses:navigate",
+    ),
+    Step(
+        "translation",
+        translate,
+        needs("display.translation", "it shows no translations by itself"),
+        "glasses:translate",
+    ),
     Step("microphone", hear, needs("microphone", "it has no microphone")),
     Step("speech", speak, needs("speaker", "it has no speaker")),
     TAKE_PHOTO,

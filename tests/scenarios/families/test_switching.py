@@ -10,7 +10,10 @@ from tests.scenarios.world import until, world
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
-ON_A_LENS = ("captions", "clear", "dashboard", "dismiss", "notify")
+ON_A_LENS = (
+    *("captions", "clear", "dashboard", "dismiss", "notify"),
+    *("navigate", "preferences", "restart", "translate"),
+)
 NOT_OF_A_LIVE = {f"glasses:{tool}": "a display" for tool in ON_A_LENS}
 NOT_OF_A_G1 = {
     "glasses:take_photo": "a camera",
@@ -26,13 +29,17 @@ NOT_OF_A_G1 = {
 }
 
 
-def lacking(glasses, parts):
-    """Return why each tool is hidden: these `parts` are missing, and the gain of the microphone."""
-    gain = (
-        "needs a microphone that lets its gain be set; these glasses "
-        f"({glasses}) do not report this about their microphone"
-    )
-    return {**none_of(glasses, **parts), "glasses:set_microphone": gain}
+GAIN = {"glasses:set_microphone": "lets its gain be set"}
+NOTES = dict.fromkeys(("glasses:voice_notes", "glasses:remove_voice_note"), "keeps spoken notes")
+
+
+def lacking(glasses, parts, microphone):
+    """Return why each tool is hidden: these `parts` are missing, and what the microphone cannot."""
+    unknown = f"these glasses ({glasses}) do not report this about their microphone"
+    cannot = {
+        tool: f"needs a microphone that {what}; {unknown}" for tool, what in microphone.items()
+    }
+    return {**none_of(glasses, **parts), **cannot}
 
 
 async def photo(place, answer):
@@ -59,12 +66,12 @@ async def test_even_g1_then_mentra_live_then_frame(tmp_path, capsys):
         await place.start_daemon()
 
         await wear(place, "sim:even_g1")
-        await hides(place, capsys, lacking("Even Realities G1", NOT_OF_A_G1))
+        await hides(place, capsys, lacking("Even Realities G1", NOT_OF_A_G1, GAIN))
         await reads(place, "Read on a G1")
         await told_clients(place, 1)
 
         await wear(place, "sim:mentra_live")
-        await hides(place, capsys, lacking("Mentra Live", NOT_OF_A_LIVE))
+        await hides(place, capsys, lacking("Mentra Live", NOT_OF_A_LIVE, GAIN | NOTES))
         assert await photo(place, place.answer_question()) > 1000
         await told_clients(place, 2)
 

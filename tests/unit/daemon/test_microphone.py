@@ -7,12 +7,13 @@ from edge.core.hearing.expected import ExpectedWords
 from edge.core.hearing.names import KnownNames, NameList
 from edge.core.hearing.purposes import Audience
 from edge.core.tools.snapshot import Entry, Snapshot
+from edge.daemon import microphone
 from edge.daemon.microphone import Recognisers
 from edge.daemon.sayable_words import SayableWords
 from edge.listening_ports import RecognitionFailed
 from edge.runtime.clock import Clock
 from firmware_bridge.messages import AudioFormat
-from tests.unit.hearing.children import program
+from tests.unit.hearing.children import loud, program
 from tools_cache.api.tool import Source, ToolDefinition
 
 ENGLISH = Settings()
@@ -56,6 +57,29 @@ async def test_a_new_recogniser_ends_the_one_before_it():
     with pytest.raises(RecognitionFailed, match="closed"):
         await old.begin(AudioFormat.PCM16, ExpectedWords())
     await new.begin(AudioFormat.PCM16, ExpectedWords())
+    await recognisers.close()
+
+
+@pytest.mark.parametrize("seconds", [1, 20])
+async def test_a_recording_becomes_words_all_of_it(seconds, monkeypatch):
+    """More than waits for a child at once is fed as fast as it was spoken; here 20 times faster."""
+    monkeypatch.setattr(microphone, "PACE_S", microphone.PACE_S / 20)
+    recognisers = Recognisers(ENGLISH, Clock.system(), command=loud())
+    frames = tuple(b"\0\x40" * 160 for _ in range(100 * seconds))
+    said = await recognisers.words(AudioFormat.PCM16, frames)
+    assert f"{seconds}.0 s of []" in said
+    stream = await (await recognisers.make()).begin(AudioFormat.PCM16, ExpectedWords())
+    await stream.close()
+    await recognisers.close()
+
+
+async def test_a_recording_is_not_recognised_while_something_else_is():
+    recognisers = Recognisers(ENGLISH, Clock.system(), command=loud())
+    stream = await (await recognisers.make()).begin(AudioFormat.PCM16, ExpectedWords())
+    with pytest.raises(RecognitionFailed, match="something else"):
+        await recognisers.words(AudioFormat.PCM16, (bytes(320),))
+    await stream.close()
+    assert await recognisers.words(AudioFormat.PCM16, (bytes(320),)) == "", "nothing was said"
     await recognisers.close()
 
 

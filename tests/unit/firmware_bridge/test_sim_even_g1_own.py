@@ -4,15 +4,18 @@ fact sheet (§), and what is seen of them.
 
 import asyncio
 import json
+import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
 from firmware_bridge.lc3 import Decoder
-from firmware_bridge.messages import Gesture
+from firmware_bridge.messages import Gesture, SetClock
+from firmware_bridge.own_commands import DashboardLayout, DashboardPane, SetWeather, Sky
 from firmware_bridge.sides import Side
 from firmware_bridge.sim.even_g1 import own
+from firmware_bridge.sim.even_g1.dashboard import Face, rows
 from tests.system import needs
 from tests.unit.firmware_bridge.sim_helpers import DEADLINE_S, loudness
 from tests.unit.firmware_bridge.test_sim_even_g1 import Pair, even, text
@@ -68,6 +71,60 @@ async def test_the_dashboard_is_set_and_answered_as_captured(pair: Pair) -> None
     assert pair.mock.glasses.settings["map"] == ["loading"]
 
 
+async def test_looking_up_shows_clock_weather_and_pane_over_the_page(pair: Pair) -> None:
+    """§9: sub 01, 03, 06; 22 on looking up (WK)."""
+    glasses = pair.mock.glasses
+    for arm in pair.arms.values():
+        await arm.ask(text("the page\n")[0])
+        await arm.ask("06 15 00 07 01 E0 C4 00 00 00 00 00 00 00 00 00 00 05 FB 00 00")  # 14:00
+        await arm.ask("06 16 00 6D 03 01 00 01 00 01 03 03 01 01 03 54 65 61 02 00 03 00")
+        await arm.ask("06 07 00 1E 06 01 03")
+    assert glasses.gesture(Gesture.HEAD_UP)
+    for side in Side:
+        clock, tea = lines(pair, side)
+        assert re.fullmatch(r"14:\d\d  -5 °C  rain", clock), clock
+        assert tea == "Tea"
+    assert (await pair.right.heard())[:2] == b"\xf5\x02"
+    assert await pair.right.heard() == bytes.fromhex("22 0A 00 00 01 00 00 01 03 00")
+    assert glasses.gesture(Gesture.HEAD_DOWN)
+    assert [lines(pair, side) for side in Side] == [["the page"]] * 2
+    assert (await pair.right.heard())[:2] == b"\xf5\x03"
+    for arm in pair.arms.values():
+        await arm.ask("08 06 00 01 04 02")
+    assert glasses.gesture(Gesture.HEAD_UP)
+    assert [lines(pair, side) for side in Side] == [["the page"]] * 2
+
+
+NOON = SetWeather(12 * 3600, Sky.HEAVY_RAIN, 20, twelve_hour=True, fahrenheit=True)
+
+
+@pytest.mark.parametrize(
+    ("layout", "pane", "seen"),
+    [
+        (DashboardLayout.MINIMAL, DashboardPane.NOTES, []),
+        (DashboardLayout.FULL, DashboardPane.NOTES, ["Milk: 2 l", "Bread"]),
+        (DashboardLayout.FULL, DashboardPane.CALENDAR, ["Tea  16:00  home"]),
+        (DashboardLayout.DUAL, DashboardPane.NEWS, ["news"]),
+        (DashboardLayout.DUAL, DashboardPane.EMPTY, []),
+    ],
+)
+def test_the_dashboard_shows_what_was_chosen(
+    layout: DashboardLayout, pane: DashboardPane, seen: list[str]
+) -> None:
+    face = Face()
+    settings = {
+        "note 1": ["Milk", "2 l"],
+        "note 2": None,
+        "note 3": ["Bread", ""],
+        "calendar": [["Tea", "16:00", "home"]],
+    }
+    assert rows(face, layout, pane, settings, 0.0) == ["", *seen]
+    face.set(NOON, 0.0)
+    assert rows(face, layout, pane, settings, 65.0) == ["12:01 PM  68 °F  heavy rain", *seen]
+    face.set(SetClock(3600), 65.0)
+    assert rows(face, layout, pane, settings, 65.0) == ["01:00  68 °F  heavy rain", *seen]
+
+
 async def test_a_map_is_answered_packet_by_packet_and_taken_whole(pair: Pair) -> None:
     """§9 sub 07: 28 packets of 180 bytes."""
     data = bytes.fromhex("00040201") + bytes(37 * 136)
@@ -91,6 +148,9 @@ async def test_a_notification_is_cleared_by_its_number_only(pair: Pair) -> None:
     assert (await pair.left.ask("4C 00 00 00 1C"))[:2] == b"\x4c\xc9"
     assert lines(pair) == ["A: Ada", "", "Hi"]
     assert (await pair.left.ask("4C 00 00 00 1B"))[:2] == b"\x4c\xc9"
+    assert lines(pair) == ["the page"]
+    await pair.left.ask(bytes((0x4B, 27, 1, 0)) + body)
+    await pair.left.ask("4C")
     assert lines(pair) == ["the page"]
 
 
@@ -189,7 +249,7 @@ async def test_a_restart_is_a_lost_link_without_an_answer_and_a_dark_lens(pair: 
 async def test_the_case_says_its_charge(pair: Pair) -> None:
     """§15 0F."""
     assert pair.mock.glasses.set_case(60)
-    assert [await arm.heard() for arm in (pair.left, pair.right)] == [b"\xf5\x0f\x3c"] * 2
+    assert [await arm.heard() for arm in (pair.left, pair.right)] == [b"\xf5\x0f\x3c\0"] * 2
 
 
 async def test_a_page_of_another_state_is_drawn_too(pair: Pair) -> None:

@@ -9,11 +9,13 @@ from edge.runtime.events import (
     CallAnswered,
     CallReceived,
     GlassesLost,
+    GlassesSaid,
     LinkChanged,
     LoaderMoved,
     UplinkChanged,
     as_json,
 )
+from firmware_bridge.own_commands import HotspotChanged
 from tools_cache.api.tool import Delivery, DeliveryReport
 
 
@@ -74,6 +76,12 @@ def test_an_event_becomes_json_with_its_wire_name():
     assert as_json(LinkChanged("READY"))["state"] == "READY"
     assert report.to_json() == {"state": "spoken", "downgrade": "display→speech"}
     assert DeliveryReport.from_json(report.to_json()) == report
+
+
+def test_no_password_of_the_glasses_is_in_an_event():
+    said = as_json(GlassesSaid(HotspotChanged(True, "Own", "secret", "192.168.43.1")))["said"]
+    assert said["ssid"] == "Own"
+    assert "password" not in said
 
 
 async def test_who_does_not_watch_calls_is_not_woken_by_them():

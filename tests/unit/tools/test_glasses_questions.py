@@ -45,6 +45,10 @@ from tools_cache.api.tool import CallOrigin, ErrorCode, ToolCall, ToolFailure
 HOME = WifiChanged(True, "Home", "10.0.0.7")
 
 
+async def no_words(_form, _frames):
+    raise AssertionError
+
+
 class Glasses:
     """Glasses that report `answers` once they have a command, or raise `fault`."""
 
@@ -67,7 +71,7 @@ class Glasses:
         return Done()
 
     async def ask(self, question, **details):
-        return await GlassesQuestions(self, self.bus)(question, details)
+        return await GlassesQuestions(self, self.bus, no_words)(question, details)
 
     async def fails(self, question="wifi", **details):
         with pytest.raises(ToolFailure) as failed:

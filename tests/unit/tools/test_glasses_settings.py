@@ -18,11 +18,16 @@ from firmware_bridge.errors import CommandRefused, CommandTimeout
 from firmware_bridge.messages import (
     AllowApps,
     Done,
+    DoubleTap,
     ExitToDashboard,
     SetBrightness,
     SetClock,
+    SetDoubleTap,
+    SetHeadUpAngle,
     SetSilentMode,
+    SetWearDetection,
     ShowNotification,
+    Tile,
 )
 from firmware_bridge.own_commands import (
     CalendarEntry,
@@ -30,13 +35,24 @@ from firmware_bridge.own_commands import (
     DashboardLayout,
     DashboardPane,
     DimLight,
+    EndNavigation,
+    Navigate,
+    Restart,
     SetCalendar,
     SetDashboard,
     SetDisplayPosition,
+    SetHeadUpAction,
+    SetLanguage,
+    SetMap,
     SetMicrophoneGain,
     SetNote,
+    SetNotificationTime,
     SetWeather,
+    ShowRoute,
+    ShowTranslation,
     Sky,
+    StartTranslation,
+    Turn,
 )
 from tools_cache.api.tool import ErrorCode, ToolFailure
 
@@ -48,6 +64,7 @@ LIT = dict.fromkeys(
     ("light", "light.brightness", "light.blink", "microphone", "microphone.gain"), True
 ) | {"camera": True, "camera.gallery": True}
 ALL = G1.merged(Capabilities.of("", LIT, origin=Origin.FIRMWARE, now=0.0))
+SPOT = Tile(1, 2, 8, 1, 1, b"\xf0")
 NOON = 1_800_000_000
 NOTE = {"title": "Door", "text": "Somebody is there", "app": "Doorbell"}
 
@@ -92,12 +109,66 @@ def amenities(glasses, volumes=None, **more):
         ("dashboard", {}, ExitToDashboard()),
         ("light", {"level": 20}, DimLight(20)),
         ("gain", {"level": 75}, SetMicrophoneGain(75)),
+        ("wear_detection", {"on": False}, SetWearDetection(on=False)),
+        ("head_up_angle", {"degrees": 25}, SetHeadUpAngle(25)),
+        ("head_up", {"opens": "nothing"}, SetHeadUpAction(dashboard=False)),
+        ("head_up", {"opens": "dashboard"}, SetHeadUpAction(dashboard=True)),
+        ("double_tap", {"opens": "translate"}, SetDoubleTap(DoubleTap.TRANSLATE)),
+        ("notification_time", {"seconds": 9}, SetNotificationTime(9)),
+        ("language", {"language": "de"}, SetLanguage("de")),
+        ("restart", {}, Restart()),
+        ("end_navigation", {}, EndNavigation()),
+        ("navigate", {"turn": "left"}, Navigate(Turn.LEFT)),
+        (
+            "navigate",
+            {
+                "turn": "roundabout_exit",
+                "street": "**High** St",
+                "distance": "50 m",
+                "trip_time": "5 min",
+                "trip_distance": "400 m",
+                "speed": "4 km/h",
+                "left_traffic": True,
+            },
+            Navigate(
+                Turn.ROUNDABOUT_EXIT,
+                "High St",
+                "50 m",
+                "5 min",
+                "400 m",
+                "4 km/h",
+                left_traffic=True,
+            ),
+        ),
+        ("begin_translation", {"source": "en", "target": "fr"}, StartTranslation("en", "fr")),
+        ("translation", {"translated": "Salut"}, ShowTranslation("", "Salut")),
     ],
 )
 async def test_each_deed_is_one_command(deed, details, command):
     glasses = Glasses(ALL)
-    await amenities(glasses)(deed, details)
+    writer = Writer(now=datetime(2026, 11, 23, tzinfo=UTC))
+    await amenities(glasses, word=Wording(lambda: writer).of)(deed, details)
     assert glasses.told == [command]
+
+
+@pytest.mark.parametrize(
+    ("deed", "size", "command"), [("map", (296, 136), SetMap), ("route", (136, 136), ShowRoute)]
+)
+async def test_a_picture_is_made_as_large_as_the_glasses_draw_it(deed, size, command):
+    asked = []
+
+    async def tile(*what):
+        asked.append(what)
+        return SPOT
+
+    glasses = Glasses()
+    await amenities(glasses, tile=tile)(deed, {"image": "iVBOR"})
+    assert (asked, glasses.told) == ([("iVBOR", *size)], [command(SPOT)])
+    values = {key: each for key, each in G1.values.items() if not key.endswith("_width")}
+    with pytest.raises(ToolFailure, match=f"draw no {deed}"):
+        await amenities(Glasses(Capabilities("", values)), tile=tile)(deed, {"image": "iVBOR"})
+    with pytest.raises(ToolFailure, match="nothing here that fits pictures"):
+        await amenities(glasses)(deed, {"image": "iVBOR"})
 
 
 async def test_whom_a_notification_is_from_is_allowed_first_and_once():
@@ -190,6 +261,10 @@ async def test_what_the_glasses_answer_becomes_a_readable_error(fault, code, uns
         ("gain", "These glasses do not let the gain of their microphone be set"),
         ("blink", "These glasses have no light that can be switched"),
         ("keep_pictures", "These glasses do not keep pictures of their own"),
+        ("language", "These glasses let nobody set that"),
+        ("restart", "These glasses do not let themselves be restarted"),
+        ("navigate", "These glasses show no turns of their own"),
+        ("translation", "These glasses show no translations of their own"),
     ],
 )
 async def test_glasses_that_lack_it_are_not_even_asked(deed, said):

@@ -17,9 +17,13 @@ from edge.tools.services import Services
 from firmware_bridge.capabilities import Capabilities, Origin
 from firmware_bridge.messages import (
     AllowApps,
+    DoubleTap,
     ExitToDashboard,
     SetBrightness,
+    SetDoubleTap,
+    SetHeadUpAngle,
     SetSilentMode,
+    SetWearDetection,
     ShowNotification,
 )
 from firmware_bridge.own_commands import (
@@ -29,14 +33,23 @@ from firmware_bridge.own_commands import (
     DashboardLayout,
     DashboardPane,
     DimLight,
+    EndNavigation,
     KeepPictures,
     LightColor,
+    Navigate,
+    Restart,
     SetCalendar,
     SetDashboard,
     SetDisplayPosition,
+    SetHeadUpAction,
+    SetLanguage,
     SetMicrophoneGain,
     SetNote,
+    SetNotificationTime,
+    ShowTranslation,
+    StartTranslation,
     SwitchLightOff,
+    Turn,
 )
 from tests.unit.tools.compiled import shipped as compiled
 from tests.unit.tools.test_glasses_settings import ALL, CLOCK, Glasses
@@ -160,6 +173,120 @@ async def test_a_light_is_told_one_thing(run, glasses, args):
 
 
 @pytest.mark.parametrize(
+    ("tool", "args", "told", "text"),
+    [
+        (
+            "glasses:preferences",
+            {"language": "de", "wear_detection": False, "notification_s": 0},
+            [SetWearDetection(on=False), SetNotificationTime(0), SetLanguage("de")],
+            "Wear detection: off\nNotifications stay for 0 s\nLanguage of the glasses: de",
+        ),
+        (
+            "glasses:preferences",
+            {"head_up": "nothing", "head_up_angle": 20, "double_tap": "dashboard"},
+            [
+                SetHeadUpAngle(20),
+                SetHeadUpAction(dashboard=False),
+                SetDoubleTap(DoubleTap.DASHBOARD),
+            ],
+            "Looking up counts from 20°\nLooking up opens: nothing\nA double tap opens: dashboard",
+        ),
+        ("glasses:restart", {}, [Restart()], "The glasses restart"),
+        (
+            "glasses:navigate",
+            {"turn": "slight_left", "street": "High St", "distance": "50 m"},
+            [Navigate(Turn.SLIGHT_LEFT, "High St", "50 m")],
+            "Navigation: slight left, High St, 50 m",
+        ),
+        ("glasses:navigate", {"end": True}, [EndNavigation()], "Navigation: over"),
+        (
+            "glasses:translate",
+            {"from": "en", "to": "fr", "original": "Hello"},
+            [StartTranslation("en", "fr"), ShowTranslation("Hello")],
+            "Hello",
+        ),
+        (
+            "glasses:translate",
+            {"from": "en", "to": "fr"},
+            [StartTranslation("en", "fr")],
+            "Translation: en to fr",
+        ),
+        (
+            "glasses:translate",
+            {"original": "Hello", "translated": "Salut"},
+            [ShowTranslation("Hello", "Salut")],
+            "Hello\nSalut",
+        ),
+        ("glasses:translate", {"end": True}, [ExitToDashboard()], "Translation: over"),
+    ],
+)
+async def test_what_glasses_show_and_do_by_themselves_is_told(run, glasses, tool, args, told, text):
+    answer = await run(tool, args)
+    assert (glasses.told, answer.data["text"]) == (told, text)
+
+
+async def test_maps_are_sent_after_what_they_belong_to(run):
+    done = []
+
+    async def do(deed, details):
+        done.append((deed, details))
+
+    picture = {"image": "iVBORw0KGgoAAAAN"}
+    await run(
+        "glasses:dashboard", {"map": picture["image"], "layout": "full", "pane": "map"}, do=do
+    )
+    await run("glasses:navigate", {"map": picture["image"], "turn": "left"}, do=do)
+    assert done == [
+        ("layout", {"layout": "full", "pane": "map"}),
+        ("map", picture),
+        ("navigate", {"turn": "left"}),
+        ("route", picture),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("tool", "args"),
+    [
+        ("glasses:preferences", {}),
+        ("glasses:navigate", {}),
+        ("glasses:navigate", {"turn": "left", "end": True}),
+        ("glasses:navigate", {"map": "iVBORw0KGgoAAAAN", "end": True}),
+        ("glasses:translate", {}),
+        ("glasses:translate", {"from": "en"}),
+        ("glasses:translate", {"to": "en", "original": "x"}),
+        ("glasses:translate", {"original": "x", "end": True}),
+        ("glasses:translate", {"from": "en", "to": "fr", "end": True}),
+    ],
+)
+async def test_what_cannot_be_meant_is_refused_and_nothing_told(run, glasses, tool, args):
+    answer = await run(tool, args)
+    assert answer.error.code is ErrorCode.INVALID_ARGUMENTS
+    assert glasses.told == []
+
+
+async def test_a_spoken_note_is_listed_and_returned_as_words_or_sound(run):
+    async def ask(question, details):
+        if question == "voice_notes":
+            return {"known": bool(kept), "notes": kept}
+        return found
+
+    kept, found = [], {"note": 1, "seconds": 2.5, "words": "buy milk"}
+    answer = await run("glasses:voice_notes", {}, ask=ask)
+    assert answer.data["text"] == "The glasses have not said which notes"
+    kept.append({"note": 1, "at": "2026-11-28 14:03:10"})
+    answer = await run("glasses:voice_notes", {}, ask=ask)
+    assert answer.data["text"] == "1: 2026-11-28 14:03:10"
+    answer = await run("glasses:voice_notes", {"note": 1}, ask=ask)
+    assert answer.data == {**found, "text": "buy milk"}
+    found = {"note": 1, "seconds": 2.5, "why_no_words": "no recogniser", "wave": "UklGRg=="}
+    answer = await run("glasses:voice_notes", {"note": 1}, ask=ask)
+    assert answer.data["why_no_words"] == "no recogniser"
+    assert "wave" not in answer.data
+    sound = {"type": "audio", "data": "UklGRg==", "mimeType": "audio/wav"}
+    assert answer.meta["content"] == [{"type": "text", "text": "A spoken note of 2.5 s"}, sound]
+
+
+@pytest.mark.parametrize(
     ("tool", "args", "asked", "answer", "text"),
     [
         ("glasses:wifi", {}, [("wifi", {})], {"connected": False}, "Wi-Fi: not connected"),
@@ -246,6 +373,13 @@ async def test_a_light_is_told_one_thing(run, glasses, args):
             [("gallery", {})],
             {"photos": 2, "videos": 0, "busy": None},
             "Photos in the glasses: 2, videos: 0",
+        ),
+        (
+            "glasses:remove_voice_note",
+            {"note": 3},
+            [("remove_voice_note", {"note": 3})],
+            {"known": True, "notes": []},
+            "Spoken note 3 is deleted",
         ),
         (
             "glasses:gallery",

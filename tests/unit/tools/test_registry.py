@@ -44,6 +44,11 @@ LENS = {
 }
 RARE = {
     "display.dashboard_content": True,
+    "display.preferences": True,
+    "display.restart": True,
+    "display.navigation": True,
+    "display.translation": True,
+    "microphone.notes": True,
     "microphone.gain": True,
     "camera.gallery": True,
     "camera.record": True,

@@ -190,6 +190,12 @@ def test_the_shipped_tools_compile_and_are_these():
         "glasses:gallery": ["CAMERA"],
         "glasses:record_sound": ["MICROPHONE"],
         "glasses:set_microphone": ["MICROPHONE"],
+        "glasses:navigate": ["DISPLAY"],
+        "glasses:preferences": ["DISPLAY"],
+        "glasses:restart": ["DISPLAY"],
+        "glasses:translate": ["DISPLAY"],
+        "glasses:voice_notes": ["MICROPHONE"],
+        "glasses:remove_voice_note": ["MICROPHONE"],
     }
     assert {n for n, t in tools.items() if t.open_to_cloud} == {
         "clock:now",

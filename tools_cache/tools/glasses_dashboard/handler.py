@@ -8,7 +8,7 @@ from tools_cache.api.tool import ErrorCode, Json, ToolContext, ToolFailure
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
     """Send the given parts, one after another."""
     if not args:
-        raise _wrong("Nothing to fill: give layout, weather, calendar or note")
+        raise _wrong("Nothing to fill: give layout, weather, calendar, map or note")
     if "pane" in args and "layout" not in args:
         raise _wrong("A pane is part of a layout: give both")
     said = []
@@ -22,6 +22,9 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
     if "calendar" in args:
         await ctx.glasses_do("calendar", {"entries": args["calendar"]})
         said.append("calendar")
+    if "map" in args:
+        await ctx.glasses_do("map", {"image": args["map"]})
+        said.append("map")
     if "note" in args:
         await ctx.glasses_do("note", args["note"])
         said.append(f"note {args['note']['slot']}")
