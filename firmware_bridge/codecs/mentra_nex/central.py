@@ -44,6 +44,7 @@ from firmware_bridge.own_commands import (
     MAX_DEPTH,
     GetMotion,
     MotionRead,
+    Restart,
     SetDisplayPosition,
 )
 from firmware_bridge.packets import MIN_PACKET, channel_of, clamp_packet
@@ -268,6 +269,9 @@ class MentraNexCodec:
                 tier = 1 + (depth - 1) * (TIERS - 1) // (MAX_DEPTH - 1)
                 place = encode({ToGlasses.HEIGHT: encode({1: height})})
                 self._order(number, now, place, encode({ToGlasses.DISTANCE: encode({1: tier})}))
+            case Restart():  # nothing is answered: they are gone then
+                self._say(encode({ToGlasses.RESTART: b""}))
+                self._answer(number, Done())
             case StartMicrophone() | StopMicrophone():
                 self._switch_microphone(number, message, now)
             case GetMotion() if self._has_motion:

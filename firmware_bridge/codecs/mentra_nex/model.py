@@ -63,6 +63,7 @@ _NEX: Final = Model(
             "display.brightness": True,
             "display.position": True,
             "display.silent": True,
+            "display.restart": True,
             "microphone": True,
             "microphone.codecs": "lc3",
             "microphone.count": 1,

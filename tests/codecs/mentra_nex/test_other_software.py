@@ -184,6 +184,14 @@ def test_an_angle_that_the_glasses_refuse_is_refused(body, answer):
     assert pair.ask(Ping()) == Done()
 
 
+def test_a_restart_is_sent_and_not_answered():
+    pair = Pair()
+    pair.greet()
+    assert pair.ask(Restart()) == Done()
+    pair.run()
+    assert (pair.said, pair.done) == ([bytes.fromhex("02 e2 03 00")], [Restart()])
+
+
 @pytest.mark.parametrize(("depth", "tier"), [(1, 1), (5, 2), (9, 4)])
 def test_the_place_of_the_picture_is_height_and_tier(depth, tier):
     pair = Pair()
