@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from edge.storage.tools.encryption import Keyring
     from edge.storage.tools.knowledge import KnowledgeBase
     from edge.tools.glasses_questions import GlassesQuestions
+    from edge.tools.media.photos import GlassesCamera
     from edge.tools.media.voice_notes import Wave, Words
-    from edge.tools.photos import GlassesCamera
     from edge.tools.worker_calls import WorkerCalls
     from firmware_bridge.messages import Tile
     from tools_cache.api.calendars import Calendars
@@ -92,7 +92,7 @@ class ToolServices:
     def camera(self, glasses: GlassesPort, bus: Bus) -> "GlassesCamera":
         """Return the glasses' camera."""
         if self._camera is None:
-            from edge.tools.photos import GlassesCamera  # noqa: PLC0415 - see the top
+            from edge.tools.media.photos import GlassesCamera  # noqa: PLC0415 - see the top
 
             self._camera = GlassesCamera(glasses, bus, self.pictures().jpeg)
         return self._camera
