@@ -42,6 +42,7 @@ RARE = (
     "glasses:light",
     "glasses:motion",
     "glasses:record_video",
+    "glasses:stream_video",
     "glasses:navigate",
     "glasses:preferences",
     "glasses:record_sound",

@@ -124,7 +124,11 @@ async def test_a_video_is_recorded_or_streamed_after_a_yes_and_ended(tmp_path):
         assert (await place.call("glasses:end_video")).data["text"] == "No video was recorded"
 
         await asked(place, "glasses:join_wifi", {"ssid": "Café"})
-        streamed = await asked(place, "glasses:record_video", {"url": address})
+        place.mark()
+        streamed = await asked(place, "glasses:stream_video", {"url": address})
+        question = await place.heard("confirmation.asked", tool="glasses:stream_video")
+        assert question["particulars"][:2] == ["Stream a video?", "to: 192.168.4.2"]
+        assert not any("my-key" in line for line in question["particulars"])
         assert streamed == {"streaming": True, "text": "Streaming a video"}
         assert (await place.call("glasses:end_video")).data["streamed"] is True
 

@@ -19,6 +19,7 @@ NOT_OF_A_G1 = {
     "glasses:take_photo": "a camera",
     "glasses:gallery": "a camera",
     "glasses:record_video": "a camera",
+    "glasses:stream_video": "a camera",
     "glasses:end_video": "a camera",
     "glasses:hotspot": "Wi-Fi",
     "glasses:wifi": "Wi-Fi",

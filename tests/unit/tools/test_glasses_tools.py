@@ -336,7 +336,7 @@ async def test_a_spoken_note_is_listed_and_returned_as_words_or_sound(run):
             "Recording a video",
         ),
         (
-            "glasses:record_video",
+            "glasses:stream_video",
             {"url": "rtmp://a/b"},
             [("stream_video", {"url": "rtmp://a/b"})],
             {"streaming": True},

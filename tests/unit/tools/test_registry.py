@@ -52,6 +52,7 @@ RARE = {
     "microphone.gain": True,
     "camera.gallery": True,
     "camera.record": True,
+    "camera.stream": True,
     "wifi.hotspot": True,
     "light": True,
     "light.brightness": True,
@@ -62,7 +63,10 @@ RARE = {
     "haptic": True,
 }
 """Parts that few glasses have, and for which there are tools."""
-OF_A_CAMERA = {f"glasses:{tool}" for tool in ("take_photo", "gallery", "record_video", "end_video")}
+OF_A_CAMERA = {
+    f"glasses:{tool}"
+    for tool in ("take_photo", "gallery", "record_video", "stream_video", "end_video")
+}
 TOKEN = "s3cret-token"
 
 

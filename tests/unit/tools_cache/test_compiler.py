@@ -182,6 +182,7 @@ def test_the_shipped_tools_compile_and_are_these():
         "glasses:wifi": ["WIFI"],
         "glasses:hotspot": ["WIFI"],
         "glasses:record_video": ["CAMERA"],
+        "glasses:stream_video": ["CAMERA"],
         "glasses:end_video": ["CAMERA"],
         "glasses:motion": ["IMU"],
         "glasses:dashboard": ["DISPLAY"],
