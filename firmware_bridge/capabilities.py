@@ -111,7 +111,7 @@ class Capabilities(Struct, frozen=True):
 
     def detail(self, hardware: Hardware, field: str) -> Scalar | None:
         """Return `field` of this hardware (MentraOS's name or ours); None if unknown or absent."""
-        key = f"{FLAG.get(hardware, '')}.{field}"
+        key = key_of(hardware, field)
         found: Scalar | None = self.get(MENTRA_FIELDS.get(key, key)) if self.has(hardware) else None
         return found
 
@@ -149,6 +149,12 @@ class Capabilities(Struct, frozen=True):
                 }
             ),
         )
+
+
+def key_of(hardware: Hardware, field: str) -> str:
+    """Return the key of a detail; of EXIST it is a detail of the glasses themselves."""
+    flag = FLAG.get(hardware)
+    return f"{flag}.{field}" if flag else field
 
 
 def _rank(value: Value) -> tuple[int, float]:

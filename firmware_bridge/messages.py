@@ -360,9 +360,11 @@ class ExitToDashboard(Struct, frozen=True):
 class OwnCommand(Struct, frozen=True):
     """A command for what some glasses show and do by themselves: see own_commands.py, which is not
     imported where none is sent. `is_secret`: it has something that no recording may have.
+    `is_setting`: the newest counts, and is sent again where the glasses may have missed it.
     """
 
     is_secret: ClassVar[bool] = False
+    is_setting: ClassVar[bool] = False
 
 
 Command = (

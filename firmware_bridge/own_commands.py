@@ -57,12 +57,14 @@ class GetRunningApp(OwnCommand, frozen=True):
 class SetHeadUpAction(OwnCommand, frozen=True):
     """Whether the glasses open their dashboard when the wearer looks up."""
 
+    is_setting: ClassVar[bool] = True
     dashboard: bool
 
 
 class SetNotificationTime(OwnCommand, frozen=True):
     """For how many seconds the glasses show a notification; 0: they show none."""
 
+    is_setting: ClassVar[bool] = True
     seconds: int
 
     def __post_init__(self) -> None:
@@ -72,6 +74,7 @@ class SetNotificationTime(OwnCommand, frozen=True):
 class SetLanguage(OwnCommand, frozen=True):
     """Set the language of the glasses' own texts, by its ISO 639-1 code."""
 
+    is_setting: ClassVar[bool] = True
     language: str
 
     def __post_init__(self) -> None:

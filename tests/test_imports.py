@@ -306,6 +306,7 @@ def test_the_daemon_reads_nothing_of_what_only_some_tools_ask_for():
         "firmware_bridge.protobuf",
         "firmware_bridge.codecs.frame.central",
         "firmware_bridge.codecs.frame.hardware",
+        "firmware_bridge.codecs.frame.monocle",
         "firmware_bridge.codecs.frame.peripheral",
     ]
     code = f"import sys, edge.daemon.app; print([m for m in {late!r} if m in sys.modules])"

@@ -267,6 +267,8 @@ def _record(verb: argparse.ArgumentParser) -> None:
 def _validate(verb: argparse.ArgumentParser) -> None:
     _socket(verb)
     _add(verb, "file FILE", "where the recording with your answers is written")
+    _flag(verb, "--sound", "leave the sound of the microphone and of the loudspeaker in")
+    _flag(verb, "--photos", "leave photos in")
     _flag(verb, "--yes", "do not ask whether to record; you know what is in a recording")
 
 

@@ -314,7 +314,7 @@ class Daemon:
                 pictures=self.tool_services.pictures,
                 camera=lambda: self.tool_services.camera(self.link, self.bus),
                 questions=lambda: self.tool_services.questions(
-                    self.link, self.bus, self.recognisers.words
+                    self.link, self.bus, self.recognisers.words, self.recognisers.wave
                 ),
                 wearer=lambda: self.tool_services.wearer_events,
                 toolbox=self._toolbox,

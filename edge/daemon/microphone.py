@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from edge.hearing.settings import ListeningSettings
     from edge.listening_ports import RecognitionPort, RecognitionStream
 
+RATE: Final = 16000
+FRAMES_A_SECOND: Final = 100
 CHUNK: Final = 10
 """Frames of a recording that go to a recogniser together: 100 ms."""
 PACE_S: Final = 0.1
@@ -110,6 +112,15 @@ class Recognisers:
             await stream.close()
         return " ".join(each.text for each in said if each.final and each.text)
 
+    async def wave(self, form: AudioFormat, frames: tuple[bytes, ...]) -> bytes:
+        """Return a recording as a WAV file of 8 kHz. Raises `CannotListen`."""
+        from edge.hearing.recorder import Recorder, to_wav  # noqa: PLC0415 - as above
+
+        recorder = Recorder(form, RATE, self._clock)
+        for chunk in _chunks(frames):
+            recorder.take(chunk)
+        return await to_wav(recorder.packed(len(frames) / FRAMES_A_SECOND, rate=RATE // 2))
+
     async def close(self) -> None:
         """End the recogniser; fine when there is none."""
         if self._current is not None:
@@ -121,11 +132,16 @@ async def _feed(stream: "RecognitionStream", frames: tuple[bytes, ...]) -> None:
     """Give a recording to a recogniser: its beginning at once, the rest as fast as it was spoken,
     because of what waits too long the oldest is dropped.
     """
-    for index, at in enumerate(range(0, len(frames), CHUNK)):
-        if at >= AT_ONCE:
+    for chunk in _chunks(frames):
+        if chunk.index * CHUNK >= AT_ONCE:
             await asyncio.sleep(PACE_S)
-        stream.feed(MicrophoneChunk(0, index, frames[at : at + CHUNK]))
+        stream.feed(chunk)
     stream.finish()
+
+
+def _chunks(frames: tuple[bytes, ...]) -> list[MicrophoneChunk]:
+    starts = enumerate(range(0, len(frames), CHUNK))
+    return [MicrophoneChunk(0, index, frames[at : at + CHUNK]) for index, at in starts]
 
 
 class ListeningOnDemand:

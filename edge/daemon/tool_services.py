@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from edge.storage.tools.encryption import Keyring
     from edge.storage.tools.knowledge import KnowledgeBase
     from edge.tools.glasses_questions import GlassesQuestions
-    from edge.tools.photos import GlassesCamera
-    from edge.tools.voice_notes import Words
+    from edge.tools.media.photos import GlassesCamera
+    from edge.tools.media.voice_notes import Wave, Words
     from edge.tools.worker_calls import WorkerCalls
     from firmware_bridge.messages import Tile
     from tools_cache.api.calendars import Calendars
@@ -92,17 +92,19 @@ class ToolServices:
     def camera(self, glasses: GlassesPort, bus: Bus) -> "GlassesCamera":
         """Return the glasses' camera."""
         if self._camera is None:
-            from edge.tools.photos import GlassesCamera  # noqa: PLC0415 - see the top
+            from edge.tools.media.photos import GlassesCamera  # noqa: PLC0415 - see the top
 
             self._camera = GlassesCamera(glasses, bus, self.pictures().jpeg)
         return self._camera
 
-    def questions(self, glasses: GlassesPort, bus: Bus, words: "Words") -> "GlassesQuestions":
+    def questions(
+        self, glasses: GlassesPort, bus: Bus, words: "Words", wave: "Wave"
+    ) -> "GlassesQuestions":
         """Return what asks the glasses."""
         if self._questions is None:
             from edge.tools.glasses_questions import GlassesQuestions  # noqa: PLC0415 - see the top
 
-            self._questions = GlassesQuestions(glasses, bus, words)
+            self._questions = GlassesQuestions(glasses, bus, words, wave)
         return self._questions
 
     def network(self) -> dict[str, str]:

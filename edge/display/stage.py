@@ -25,6 +25,7 @@ _log: Final = logging.getLogger(__name__)
 REFUSED_S: Final = 3.0
 """Seconds for which the answer to a no stays."""
 _ASKED: Final = "a question is open"
+_UNCOUNTED: Final = "the glasses do not say whether they played it"
 _UNPAIRED: Final = "the glasses were unpaired"
 
 
@@ -337,6 +338,8 @@ class Stage:
                 item.settle()  # the wearer left it, or its time was over
             elif not self._current.has(item):
                 item.cut(NEWER, self._clock.boot())
+        elif spoken is not None and spoken.samples is None:
+            item.say(Delivery.SENT, over.remark() or _UNCOUNTED, final=True)
         elif over.away or over.stopped_by:
             item.say(Delivery.DROPPED, over.reason or f"stopped by {over.stopped_by}", final=True)
         else:

@@ -11,6 +11,7 @@ from firmware_bridge.messages import (
     Command,
     Hiding,
     HidingChanged,
+    OwnCommand,
     SetBrightness,
     SetHeadUpAngle,
     SetSilentMode,
@@ -37,7 +38,8 @@ class RestoredSettings:
     def accept(self, command: Command) -> None:
         """The glasses carried `command` out."""
         self._unsure.pop(type(command), None)
-        if isinstance(command, _SETTINGS):
+        own = isinstance(command, OwnCommand) and command.is_setting
+        if own or isinstance(command, _SETTINGS):
             self._granted[type(command)] = command
             self._hidden.update(_hidden_by(command))
 

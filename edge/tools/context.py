@@ -196,7 +196,7 @@ class Context:
         return dict(self._services.network())
 
     async def attach(self, data: bytes, kind: str) -> Json:
-        from edge.tools.attachments import attach  # noqa: PLC0415 - few tools have photos or sounds
+        from edge.tools.media.attachments import attach  # noqa: PLC0415 - few tools have photos or sounds
 
         cloud = self._services.uploads()
         return await attach(data, kind, origin=self.call.origin, cloud=cloud)

@@ -38,7 +38,7 @@ from firmware_bridge.own_commands import (
 from tools_cache.api.tool import ErrorCode, Json, ToolFailure
 
 if TYPE_CHECKING:
-    from edge.tools.voice_notes import VoiceNotes, Words
+    from edge.tools.media.voice_notes import VoiceNotes, Wave, Words
 
 ORDER_S: Final = 15.0
 """Seconds until the glasses have an order: four tries, each a second longer."""
@@ -72,14 +72,14 @@ _NEVER: Final = frozenset({"unsupported", "bad_message", "too_big"})
 
 
 class GlassesQuestions:
-    """Implements `tools_cache.api.handed.Questions`. One question at a time. `words` recognises
-    sound, or raises `RecognitionFailed`.
+    """Implements `tools_cache.api.handed.Questions`. One question at a time. `words`, `wave`: what
+    `VoiceNotes` makes of sound.
     """
 
-    def __init__(self, glasses: GlassesPort, bus: Bus, words: "Words") -> None:
+    def __init__(self, glasses: GlassesPort, bus: Bus, words: "Words", wave: "Wave") -> None:
         self._glasses = glasses
         self._bus = bus
-        self._words = words
+        self._sound = words, wave
         self._one = asyncio.Lock()
         self._kept: VoiceNotes | None = None
 
@@ -113,9 +113,9 @@ class GlassesQuestions:
 
     async def _note(self, question: str, details: Mapping[str, Any]) -> Mapping[str, Json]:
         if self._kept is None:
-            from edge.tools.voice_notes import VoiceNotes  # noqa: PLC0415 - few glasses keep any
+            from edge.tools.media.voice_notes import VoiceNotes  # noqa: PLC0415 - few glasses keep any
 
-            self._kept = VoiceNotes(self._glasses, self._bus, self._words, self._request)
+            self._kept = VoiceNotes(self._glasses, self._bus, *self._sound, self._request)
         if question == "voice_notes":
             return self._kept.list()
         act = self._kept.fetch if question == "voice_note" else self._kept.remove

@@ -60,6 +60,7 @@ NEEDS: Final[Mapping[str, tuple[str, str]]] = {
     "double_tap": ("display.preferences", "let nobody set that"),
     "notification_time": ("display.preferences", "let nobody set that"),
     "language": ("display.preferences", "let nobody set that"),
+    "vibrate": ("haptic", "cannot vibrate"),
     "restart": ("display.restart", "do not let themselves be restarted"),
     "navigate": ("display.navigation", "show no turns of their own"),
     "route": ("display.navigation", "show no turns of their own"),
@@ -270,6 +271,8 @@ def _own(action: str, details: Mapping[str, Any]) -> Command:
             return own_commands.SetNotificationTime(details["seconds"])
         case "language":
             return own_commands.SetLanguage(details["language"])
+        case "vibrate":
+            return own_commands.Vibrate(own_commands.Vibration(details["length"]))
         case "restart":
             return own_commands.Restart()
         case "end_navigation":

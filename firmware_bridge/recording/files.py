@@ -8,7 +8,7 @@ import msgspec
 from msgspec import Struct
 
 from firmware_bridge.files import write_atomic
-from firmware_bridge.packets import MAX_PACKET, MIN_PACKET
+from firmware_bridge.packets import MIN_PACKET
 from firmware_bridge.recording.lines import Header, Line
 
 MAX_BYTES: Final = 8 * 1024 * 1024
@@ -16,6 +16,8 @@ MAX_BYTES: Final = 8 * 1024 * 1024
 VERSION: Final = 1
 MTUS: Final = range(23, 518)
 """ATT MTUs that there are (Core spec, vol 3, part F)."""
+LARGEST: Final = MTUS.stop - 1 - 3
+"""Bytes of a packet at the largest of them."""
 _FIX: Final = "correct this line, or take it out; or make a new one: glassd record FILE"
 _BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
 """Some editors put it at the beginning of a file."""
@@ -97,13 +99,13 @@ def _need_mtu(mtu: int) -> None:
 
 def _check(line: Line) -> None:
     """Raise `ValueError` for values that no recording has."""
-    if not 0 <= line.zeros <= MAX_PACKET:
-        raise ValueError(f"zeros: {line.zeros}; 0 to {MAX_PACKET} are allowed")
-    if len(line.content) > MAX_PACKET:
-        raise ValueError(f"data: a packet has at most {MAX_PACKET} bytes")
+    if not 0 <= line.zeros <= LARGEST:
+        raise ValueError(f"zeros: {line.zeros}; 0 to {LARGEST} are allowed")
+    if len(line.content) > LARGEST:
+        raise ValueError(f"data: a packet has at most {LARGEST} bytes")
     for name, size in (("session", line.session), ("packet_size", line.packet_size)):
-        if size and not MIN_PACKET <= size <= MAX_PACKET:
-            raise ValueError(f"{name}: {size}; {MIN_PACKET} to {MAX_PACKET} are allowed")
+        if size and not MIN_PACKET <= size <= LARGEST:
+            raise ValueError(f"{name}: {size}; {MIN_PACKET} to {LARGEST} are allowed")
     if line.is_packet and not line.to:
         raise ValueError("to: missing; a packet goes to glasses or to glassd")
     if not 0 <= line.at < 1e9:

@@ -27,7 +27,9 @@ _TYPES: Final = {each.__name__: each for each in _KINDS if issubclass(each, Stru
 
 
 class Header(Struct, frozen=True, forbid_unknown_fields=True):
-    """The first line. `sound` and `photos`: whether their content was left in."""
+    """The first line. `sound` and `photos`: whether their content was left in. `clock`: what the
+    recorder's clock showed at the beginning; some glasses acknowledge a number that depends on it.
+    """
 
     glassd_recording: Literal[1]
     model: str
@@ -35,6 +37,7 @@ class Header(Struct, frozen=True, forbid_unknown_fields=True):
     glassd: str
     sound: bool = False
     photos: bool = False
+    clock: float = 0.0
 
 
 class Line(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):

@@ -45,8 +45,9 @@ class RecordingMaker:
         self._names |= {str(name) for name in event.get("names", ())}
         if self._header is None:
             self.model = str(event["model"])
-            self._header = Header(1, self.model, int(event["mtu"]), str(event["glassd"]))
-            self._began = float(event["at"])
+            self._began = round(float(event["at"]), 6)
+            mtu, version = int(event["mtu"]), str(event["glassd"])
+            self._header = Header(1, self.model, mtu, version, clock=self._began)
 
     def answer(self, answer: Mapping[str, Any]) -> None:
         """Add what the owner said, at the time of the last line."""
@@ -59,10 +60,10 @@ class RecordingMaker:
             self._lines.append(line)
             self.packets += line.is_packet
 
-    def gestures(self, gesture: str) -> int:
-        """Return how often the glasses reported this gesture."""
-        messages = (line.message for line in self._lines if line.message)
-        return sum(m.get("type") == "Gestured" and m.get("gesture") == gesture for m in messages)
+    def count(self, kind: str, **fields: str) -> int:
+        """Return how often the glasses said this message, with these values in it."""
+        wanted = {"type": kind, **fields}.items()
+        return sum(wanted <= line.message.items() for line in self._lines if line.message)
 
     def know(self, *names: str) -> None:
         """Replace these names too."""

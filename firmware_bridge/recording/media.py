@@ -27,13 +27,15 @@ _CODED: Final = re.compile(rb"[0-9A-Za-z+/_-]{40}")
 """More letters without a space or a sign than any word has."""
 FOUND: Final = 0.9
 """The share of the content that must be found in the packets for the rest to be trusted."""
-SOUND_IN: Final = frozenset({"MicrophoneChunk"})
+SOUND_IN: Final = frozenset({"MicrophoneChunk", "VoiceNoteFetched"})
 SOUND_OUT: Final = frozenset({"AudioChunk"})
 PHOTO: Final = frozenset({"PhotoTaken"})
 _BEGIN, _END = b"\xff\xd8\xff", b"\xff\xd9"
 """Marks at the beginning and end of a JPEG file."""
-_BEGINS: Final = {"StartMicrophone": SOUND_IN, "TakePhoto": PHOTO}
+_BEGINS: Final = {"StartMicrophone": SOUND_IN, "FetchVoiceNote": SOUND_IN, "TakePhoto": PHOTO}
 """Command → what may arrive after it."""
+_WHOLE: Final = ("jpeg", "sound")
+"""Fields of messages that have a whole photo or a whole spoken note."""
 
 
 def leave_out(lines: Sequence[Line], *, sound: bool, photos: bool) -> list[Line]:
@@ -55,9 +57,9 @@ def _type(line: Line) -> str:
 
 
 def _parts(line: Line) -> list[bytes]:
-    """Return the frames of sound, or the photo, that a message has."""
+    """Return the frames of sound, the spoken note, or the photo, that a message has."""
     tree = line.message or line.command or {}
-    parts = [tree["jpeg"]] if "jpeg" in tree else tree.get("frames", [])
+    parts = [tree[each] for each in _WHOLE if each in tree] or tree.get("frames", [])
     return [bytes.fromhex(each["hex"]) + bytes(each["zeros"]) for each in parts]
 
 
@@ -191,6 +193,8 @@ def _without_content(line: Line, kinds: frozenset[str]) -> Line:
     if "jpeg" in tree:
         data, zeros = split_zeros(_without_pixels(_parts(line)[0]))
         tree["jpeg"] = {"hex": data.hex(), "zeros": zeros}
+    if "sound" in tree:
+        tree["sound"] = _silence(tree["sound"])
     if "frames" in tree:
         tree["frames"] = [_silence(each) for each in tree["frames"]]
     return replace(line, message=tree) if line.message else replace(line, command=tree)

@@ -18,8 +18,8 @@ MAX_GAP: Final = 16
 _ADDRESS: Final = re.compile(r"(?i)[0-9a-f]{2}(?:[:-][0-9a-f]{2}){5}")
 
 
-_NETWORK: Final = ("ssid", "address")
-"""Fields of messages that have the name of a Wi-Fi network, or an address in it."""
+_NETWORK: Final = ("ssid", "password", "address")
+"""Fields of messages that have the name of a Wi-Fi network, its password, or an address in it."""
 
 
 def secrets_of(lines: Iterable[Line]) -> set[str]:

@@ -20,6 +20,7 @@ from firmware_bridge.messages import (
     MicrophoneChunk,
     PhotoTaken,
     Reply,
+    VoiceNoteFetched,
 )
 from firmware_bridge.models import Model
 from firmware_bridge.recording.files import Recording
@@ -30,7 +31,7 @@ MAX_TEXT: Final = 300
 """Characters of a problem."""
 CLOSE: Final = 0.001
 """Seconds by which a number that was computed from times may differ."""
-_MEDIA: Final = MicrophoneChunk | PhotoTaken | AudioChunk
+_MEDIA: Final = MicrophoneChunk | PhotoTaken | AudioChunk | VoiceNoteFetched
 
 
 class Played(Struct):
@@ -46,7 +47,8 @@ def play_to_central(recording: Recording) -> Played:
     """
     played, model = Played(), find(recording.header.model)
     for number, lines in enumerate(recording.sessions(), 1):
-        central = _Central(model, lines, played, f"connection {number}")
+        where = f"connection {number}"
+        central = _Central(model, lines, played, where, recording.header.clock)
         central.run()
     return played
 
@@ -54,8 +56,11 @@ def play_to_central(recording: Recording) -> Played:
 class _Central:
     """One connection, played to a codec of the central."""
 
-    def __init__(self, model: Model, lines: Sequence[Line], played: Played, where: str) -> None:
+    def __init__(
+        self, model: Model, lines: Sequence[Line], played: Played, where: str, clock: float
+    ) -> None:
         self._lines = lines
+        self._clock = clock
         self._played = played
         self._where = where
         self._codec: Codec[Any] = model.codec(lines[0].session)
@@ -76,19 +81,22 @@ class _Central:
     def _problem(self, line: Line, text: str) -> None:
         self._played.problems.append(_shorten(f"{self._where}, {line.at:.3f} s: {text}"))
 
+    def _now(self, line: Line) -> float:
+        return round(self._clock + line.at, 6)
+
     def _play(self, line: Line) -> None:
         if line.packet_size:
             self._codec.set_max_packet(line.packet_size)
         elif line.command is not None:
             command: Any = from_tree(line.command)
-            self._codec.send(command, line.at)
+            self._codec.send(command, self._now(line))
         elif line.message is not None:
             self._compare(line)
         elif line.to and (line.side is None) is self._two_sided:
             raise ValueError("side: left or right is needed for these glasses, and for no others")
         elif line.to == GLASSD:
             try:
-                self._codec.receive_packet(line.packet(), line.at)
+                self._codec.receive_packet(line.packet(), self._now(line))
             finally:
                 self._take()
         elif line.to:
@@ -97,7 +105,7 @@ class _Central:
     def _write(self, line: Line) -> None:
         """Take from the codec what it wrote here; its content is its own business."""
         if not self._to_write:
-            self._turn(line.at)
+            self._turn(self._now(line))
         if not self._to_write:
             self._problem(line, f"the codec does not write here: {line.data or line.side}")
         else:
@@ -114,7 +122,7 @@ class _Central:
 
     def _compare(self, line: Line) -> None:
         if not self._messages:
-            self._turn(line.at)
+            self._turn(self._now(line))
         recorded = from_tree(line.message or {})
         if not self._messages:
             self._problem(line, f"not understood: {_show(recorded)}")
@@ -149,6 +157,8 @@ def _comparable(message: Any) -> Any:
         return msgspec.to_builtins(message)
     if isinstance(message, PhotoTaken):
         return [message.photo, len(message.jpeg), message.turned]
+    if isinstance(message, VoiceNoteFetched):
+        return [message.note, len(message.sound), message.format]
     return [message.stream, message.index, [len(frame) for frame in message.frames]]
 
 
@@ -189,7 +199,9 @@ class _Glasses:
         size = lines[0].session
         self._new = partial(model.codec, size, role=Role.PERIPHERAL, side=side)
         self._codec: Codec[Any] = self._new()
-        self._only_read = {each.name for each in model.gatt.channels if not each.write}
+        self._only_read = {
+            each.name for each in model.gatt.channels if not (each.write or each.on_request)
+        }
         self._says = deque(line for line in lines if line.message)
 
     def run(self) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import heapq
 import itertools
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -26,6 +27,7 @@ MAX_WAITING: Final = 4096
 """Answers that wait for their time."""
 MAX_NOTED: Final = 100
 """Different packets that are noted as unknown."""
+_DIGITS: Final = re.compile(rb"\d{6,}")
 SHOWN: Final = 12
 """Bytes of a packet in the report."""
 
@@ -133,10 +135,16 @@ def _likeness(one: bytes, other: bytes) -> tuple[bool, int]:
 
 
 def _echo(due: Due, recorded: bytes, asked: bytes) -> Due:
-    """Return an answer in which what it repeats of the question (a number) is that of this one."""
+    """Return an answer in which what it repeats of the question (a number) is that of this one: a
+    byte in the same place, or many digits anywhere.
+    """
     if bytes(recorded) == bytes(asked) or len(recorded) != len(asked):
         return due
     answer = bytearray(due.packet)
+    for found in _DIGITS.finditer(recorded):
+        digits = asked[found.start() : found.end()]
+        if digits.isdigit():
+            answer = answer.replace(found[0], digits)
     for at in range(1, min(len(answer), len(asked))):
         if recorded[at] and answer[at] == recorded[at]:
             answer[at] = asked[at]

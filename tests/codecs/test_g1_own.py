@@ -50,6 +50,7 @@ from firmware_bridge.own_commands import (
     SetDashboard,
     SetDisplayPosition,
     SetHeadUpAction,
+    SetLanguage,
     SetMap,
     SetNote,
     SetWeather,
@@ -607,6 +608,18 @@ def test_looking_up_hides_nothing_where_it_opens_nothing(pair):
     pair.arms[R].send(Gestured(Gesture.HEAD_UP), pair.now)
     pair.run()
     assert HidingChanged(Hiding.LOOKED_UP, hidden=True) in pair.events()
+
+
+def test_an_arm_that_was_away_gets_what_the_wearer_prefers(pair):
+    pair.news(R, up=False)
+    pair.ask(SetHeadUpAction(dashboard=True))
+    pair.ask(SetLanguage("de"))
+    pair.ask(SetHeadUpAction(dashboard=False))
+    assert pair.shown[R] == []
+    pair.news(R, up=True)
+    pair.run()
+    assert pair.shown[R] == [SetHeadUpAction(dashboard=False), SetLanguage("de")]
+    assert len(pair.shown[L]) == 3, "the other arm notices nothing"
 
 
 def test_the_list_lacks_a_spoken_note_that_was_deleted(pair):

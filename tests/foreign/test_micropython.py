@@ -51,7 +51,10 @@ module("display", WHITE=0xFFFFFF, Text=lambda *what: what, show=shown.append,
        clear=lambda: shown.append([]), brightness=lambda level: shown.append(level))
 module("microphone", record=lambda **how: recordings.append(sorted(how.items())),
        read=lambda samples: take(sound))
-module("time", sleep_ms=sleep_ms, ticks_ms=lambda: now[0], ticks_diff=lambda a, b: a - b)
+module("led", RED="RED", GREEN="GREEN", on=lambda colour: shown.append("on " + colour),
+       off=lambda colour: shown.append("off " + colour))
+module("time", sleep_ms=sleep_ms, ticks_ms=lambda: now[0], ticks_diff=lambda a, b: a - b,
+       ticks_add=lambda a, b: a + b)
 module("touch", A="A", B="B", callback=lambda pad, handler: pads.update({{pad: handler}}))
 
 def told():
@@ -123,6 +126,12 @@ def test_pads_battery_and_brightness(board):
     assert board.give("01 31 00 00") == [b"\x01\x0c\x57\x01", b"\x01\x00"]
     assert board.give("01 32 00 01 04") == [b"\x01\x00"]
     assert board.value("shown") == "[4]"
+
+
+def test_the_light_blinks(board):
+    assert board.give("01 38 00 06 02 01 f4 00 fa 01") == [b"\x01\x00"]
+    board.run("for at in (499, 500, 1000):\n    now[0] = at\n    step()")
+    assert board.value("shown") == "['on GREEN', 'off GREEN']"
 
 
 def test_a_photo_is_sent_with_its_length(board):

@@ -162,7 +162,7 @@ class Deeds(Protocol):
     """Actions of finished glasses besides showing and speaking: `brightness {level?, auto}`,
     `silent {on}`, `notify {title, text, app}`, `dashboard {}`, `light {level}`, `blink {color,
     on_ms, off_ms, times, level}`, `light_off {}`, `gain {level}`, `keep_pictures {on}`, `volume
-    {level}` of the voice, `restart {}`.
+    {level}` of the voice, `vibrate {length}`, `restart {}`.
 
     What the dashboard shows: `layout {layout, pane?}`, `weather {sky, celsius, fahrenheit?}`,
     `calendar {entries}`, `map {image}`, `note {slot, title?, text?}`. Navigation and translation:

@@ -1,11 +1,13 @@
 """Records what passes between glassd and the glasses, in a thread beside the person's answers."""
 
 import queue
+import signal
 import tempfile
 import threading
 import time
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,8 +32,8 @@ LEAST_ROOM: Final = 64 * 1024
 PERSONAL: Final = (
     "A recording has every packet between glassd and the glasses. That includes the texts of all "
     "pages, notifications, calendars and notes that are shown, and what the glasses themselves "
-    "understood of your words. Hardware addresses, serial numbers, the glasses' names, and the "
-    "names and addresses of Wi-Fi networks are replaced."
+    "understood of your words. Hardware addresses, serial numbers, the glasses' names, and names, "
+    "passwords and addresses of Wi-Fi networks are replaced."
 )
 
 
@@ -112,6 +114,25 @@ class PacketRecorder:
         self._over.set()
 
 
+@contextmanager
+def _handled(handler: Any, *signals: signal.Signals) -> Iterator[None]:
+    """Handle these signals so within; elsewhere than in the main thread they are not ours."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = {each: signal.signal(each, handler) for each in signals}
+    try:
+        yield
+    finally:
+        for each, old in before.items():
+            signal.signal(each, old)
+
+
+def ended_by_all_signals() -> AbstractContextManager[None]:
+    """Let a closed terminal and the end of the system end it as Ctrl-C does: it is written."""
+    return _handled(signal.default_int_handler, signal.SIGTERM, signal.SIGHUP)
+
+
 def agree(args: Namespace, screen: Screen, verb: str) -> None:
     """Have the owner say yes to what is in a recording. Raise `UserError`."""
     if args.yes:
@@ -176,7 +197,8 @@ def save(recorder: PacketRecorder, path: Path, screen: Screen, *, sound: bool, p
     if recording is None:
         problem = "no glasses connected while it was recorded; nothing was written"
         raise UserError("NOT_FOUND", problem, "see: glassd status", exit_code=4)
-    path, instead = _write(path, recording)
+    with _handled(signal.SIG_IGN, signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        path, instead = _write(path, recording)
     problems = play_to_central(recording).problems
     facts = {
         "file": str(path),

@@ -6,7 +6,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from firmware_bridge.capabilities import FLAG, MENTRA_FIELDS, Capabilities, Hardware, Scalar
+from firmware_bridge.capabilities import MENTRA_FIELDS, Capabilities, Hardware, Scalar, key_of
 from tools_cache.registry.models import Detail
 
 KNOWN: Final = frozenset(h.value for h in Hardware)
@@ -26,6 +26,7 @@ WORDS: Final = {
 }
 _THAT: Final[Mapping[str, str]] = MappingProxyType(
     {
+        "haptic": "vibrate",
         "display.bitmap": "shows pictures",
         "display.is_color": "shows colours",
         "display.tiles": "changes in parts",
@@ -124,6 +125,8 @@ def tail(lacks: Sequence[Lack], here: Here) -> str:
     if len(lacks) > 1 or len(lacks[0].failing) > 1:
         return f"{here} lack that"
     ((_, value),) = lacks[0].failing
+    if lacks[0].type == Hardware.EXIST:
+        return f"{here} do not" if value is not None else f"{here} do not say that they do"
     noun = word(lacks[0].type).removeprefix("a ")
     if value is None:
         return f"{here} do not report this about their {noun}"
@@ -155,8 +158,7 @@ def _qualities(lack: Lack) -> tuple[str, ...]:
 def _keys(lack: Lack) -> list[tuple[str, Detail]]:
     if not lack.failing:
         return []
-    flag = FLAG.get(Hardware(lack.type), "")
-    full = [(f"{flag}.{detail.field}", detail) for detail, _ in lack.failing]
+    full = [(key_of(Hardware(lack.type), detail.field), detail) for detail, _ in lack.failing]
     return [(MENTRA_FIELDS.get(key, key), detail) for key, detail in full]
 
 

@@ -115,7 +115,9 @@ def initialize(loader: Loader) -> Step:
 def adopt(
     loader: Loader, available: tuple[str, ...], needs: Mapping[str, tuple[str, ...]] = NOTHING
 ) -> Step:
-    """Use these active tools: others are unloaded; if there is room for all, all are loaded."""
+    """Use these active tools: others are unloaded; if there is room for all, all are loaded. If
+    not, those that became active are loaded which are among the first: these glasses' own.
+    """
     crowded_before, here = loader.crowded, frozenset(available)
     kept = {name: held for name, held in loader.loaded.items() if name in here}
     gone = tuple(
@@ -128,6 +130,10 @@ def adopt(
         now, came = _filled(now, "there is room for it")
         return now, (*gone, *came)
     now, came = _with_essential(now)
+    fresh = [n for n in available[: now.room] if n not in loader.available and n not in now.loaded]
+    fresh = fresh[: max(0, now.room - len(now.essential & now.loaded.keys()))]
+    now = replace(now, loaded={**now.loaded, **{name: Held(now.turn) for name in fresh}})
+    came += tuple(SelectionEvent(Kind.LOADED, name, "it became active") for name in fresh)
     went: tuple[SelectionEvent, ...] = ()
     if not crowded_before or len(now.loaded) > now.room:
         now, went = _within_room(now, frozenset())

@@ -235,6 +235,8 @@ class EvenG1Codec:
                 self._stream = None
             case _ if isinstance(command, _SETTINGS):
                 self._settings[type(command)] = command
+            case OwnCommand() if command.is_setting:
+                self._settings[type(command)] = command
             case OwnCommand() if takes_lens:
                 self._page, self._drawn = None, False
 

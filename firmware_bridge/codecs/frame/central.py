@@ -27,6 +27,8 @@ from firmware_bridge.codecs.frame.wire import (
     From,
     To,
     capture_bytes,
+    light_bytes,
+    read_motion,
     swapped,
 )
 from firmware_bridge.errors import CommandRefused, LinkLost, LostReason, RemoteViolation, Violation
@@ -57,6 +59,7 @@ from firmware_bridge.messages import (
     TakePhoto,
     UpdatePage,
 )
+from firmware_bridge.own_commands import BlinkLight, GetMotion, SwitchLightOff
 from firmware_bridge.packets import MIN_PACKET, channel_of, clamp_packet
 from firmware_bridge.whole_page import whole_page
 
@@ -166,6 +169,9 @@ class FrameCodec:
             self._gestured(self._gestures.receive(code, data, now))
         elif code == From.BATTERY:
             self._battery_level(data)
+        elif code == From.MOTION:
+            self._jobs.answered(From.MOTION, data)
+            self._tell(read_motion(data))
         elif code in (From.SHOWN, From.PLAYED):
             self._jobs.answered(From(code), data)
         elif code not in UNUSED:
@@ -290,6 +296,10 @@ class FrameCodec:
                 if self._photo is not None:
                     raise CommandRefused("busy", f"photo {self._photo.number} is being taken")
                 return _one(To.CAPTURE, capture_bytes(self._hardware.captures[size]))
+            case GetMotion() if not self._hardware.is_monocle:
+                return _one(To.MOTION, answer=From.MOTION)
+            case BlinkLight() | SwitchLightOff() if self._hardware.is_monocle:
+                return _one(To.LIGHT, light_bytes(command))
             case SetBrightness(level=int(level)):
                 return _one(To.BRIGHTNESS, bytes(((level + 12) // 25,)))
             case SetHeadUpAngle(degrees) if not self._hardware.is_monocle:

@@ -22,7 +22,10 @@ from firmware_bridge.codecs.frame.wire import (
     unescape,
 )
 from firmware_bridge.messages import MAX_LINES, TextLine, Tile
+from firmware_bridge.own_commands import MotionRead
 
+STILL: Final = MotionRead((0.0, 0.0, 1.0), magnetism=(20.0, 0.0, -40.0))
+"""Glasses that lie on a table."""
 FIRMWARE: Final = "v24.179.0818"
 HALO_FIRMWARE: Final = "0.8.20"
 MAX_FILES: Final = 32
@@ -78,6 +81,8 @@ class FrameDevice:
     battery: int = 87
     charging: bool = False
     head_angle: int = 25
+    motion: MotionRead = STILL
+    """What the motion sensor reads."""
     left: bool = False
     """Whether a Halo has left Lua: nothing runs before it is rebooted."""
     files: dict[str, str] = field(default_factory=dict)

@@ -6,6 +6,7 @@ local BUILD = "@BUILD@"
 
 local CARRIED_OUT, REFUSED = "\0", "\1"
 local SOUND, SOUND_END, PHOTO, PHOTO_END, TAP, BATTERY = "\5", "\6", "\7", "\8", "\9", "\12"
+local MOTION = 0x0a
 local INFO, SHOWN, HEAD = "\64", "\65", "\67"
 local HELLO = 0x33
 
@@ -157,6 +158,12 @@ end
 
 handlers[0x36] = function(data)
   head.angle = string.byte(data, 1)
+end
+
+-- As brilliant-msg 7.3.0: compass, then acceleration in g; right, forward, up.
+handlers[0x37] = function()
+  local raw = frame.imu.raw()
+  send(string.pack("<Bxffffff", MOTION, motion(raw.compass, raw.accelerometer)))
 end
 
 handlers[0x0d] = function(data)

@@ -53,6 +53,10 @@ local function battery()
   return string.char(math.floor(frame.battery_level()))
 end
 
+local function motion(compass, pull)
+  return compass.x, compass.y, compass.z, pull.x / 4096, pull.y / 4096, pull.z / 4096
+end
+
 local function expose()
   frame.camera.auto({})
 end

@@ -57,6 +57,12 @@ local function battery()
   return string.char(math.floor(frame.battery_level()), charging and 1 or 0)
 end
 
+-- Its two sensors lie in different directions.
+local function motion(compass, pull)
+  local right, forward, up = -pull.z / 1000, pull.y / 1000, pull.x / 1000
+  return compass.x, compass.z, -compass.y, right, forward, up
+end
+
 -- The camera measures the light itself while it is awake.
 local function expose()
   frame.camera.power_save(false)

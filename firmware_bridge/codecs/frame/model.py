@@ -88,6 +88,12 @@ _PROGRAM_QUIRKS: Final = (
         "showing replaces all that was on the lens, so a changed row sends the whole page",
     ),
     Quirk(
+        "motion-in-g",
+        "the motion sensor has no gyroscope: a reading is acceleration in g and magnetism, to the "
+        "right, forward and up as brilliant-msg 7.3.0 turns them; the whole numbers of frame-msg "
+        "5.2.1 are understood too",
+    ),
+    Quirk(
         "looking-up",
         "the program asks four times a second how the head is held, and says when the wearer "
         "looks up by 25° or another set angle. The maker's SDK (frame-sdk 1.2.4) says both that "
@@ -135,6 +141,8 @@ _FRAME: Final = Model(
             "camera.width": 720,
             "camera.height": 720,
             "imu": True,
+            "imu.accelerometer": True,
+            "imu.compass": True,
             "gestures": "tap,double_tap,head_up,head_down",
         }
     ),
@@ -212,6 +220,8 @@ _HALO: Final = Model(
             "camera.height": 480,
             "button": True,
             "imu": True,
+            "imu.accelerometer": True,
+            "imu.compass": True,
             "gestures": "tap,double_tap,button,button_long,head_up,head_down",
         }
     ),
@@ -315,6 +325,8 @@ _MONOCLE: Final = Model(
             "camera.width": 640,
             "camera.height": 400,
             "button": True,
+            "light": True,
+            "light.blink": True,
             "gestures": "tap,double_tap,button",
         }
     ),
@@ -358,6 +370,10 @@ _MONOCLE: Final = Model(
             "photo-size",
             "neither size nor quality of a photo can be chosen; 640 × 400 is that of the lens, "
             "which the firmware gives its camera; not yet compared with real glasses",
+        ),
+        Quirk(
+            "two-lights",
+            "its light is red or green, on or off: no other colour, and not dimmed",
         ),
         Quirk(
             "nobody-pairs",

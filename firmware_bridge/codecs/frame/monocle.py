@@ -6,11 +6,12 @@ from typing import Final
 
 from firmware_bridge.codecs.frame.peripheral import MAX_WAITING, FramePeripheral
 from firmware_bridge.codecs.frame.terminal import MonocleDevice
-from firmware_bridge.codecs.frame.wire import PRINTED, PROMPT
+from firmware_bridge.codecs.frame.wire import PRINTED, PROMPT, To, read_light
 from firmware_bridge.errors import RemoteViolation, Violation
 from firmware_bridge.messages import Command, Event, Gesture, Gestured, Reply, SetBrightness
 from firmware_bridge.packets import MIN_PACKET, ChannelPacket
 
+_LACKS: Final = (To.SPRITE, To.PLACE, To.HEAD_ANGLE, To.MOTION)
 _TOUCHES: Final = {
     Gesture.TAP: (Gesture.TAP,),
     Gesture.DOUBLE_TAP: (Gesture.TAP, Gesture.TAP),
@@ -42,6 +43,14 @@ class MonoclePeripheral(FramePeripheral):
             self._terminal.started = False
             if self._ours:
                 self._inform()
+
+    def _message(self, code: int, payload: bytes) -> None:
+        if code in _LACKS:
+            raise RemoteViolation(Violation.UNKNOWN_FRAME, f"no message {code:02X}")
+        if code == To.LIGHT and self._ours:
+            self._command(read_light(payload))
+        else:
+            super()._message(code, payload)
 
     def _control(self, packet: bytes) -> bool:  # noqa: ARG002 - the base's
         return True  # only data for the program comes over the other characteristic

@@ -32,6 +32,7 @@ from firmware_bridge.codecs.frame.wire import (
     From,
     Sprite,
     To,
+    motion_bytes,
     read_capture,
     read_place,
     read_sprite,
@@ -225,8 +226,6 @@ class FramePeripheral:
         match code:
             case To.TEXT:
                 self._text(payload)
-            case To.SPRITE | To.PLACE if self._is_monocle:
-                raise RemoteViolation(Violation.UNKNOWN_FRAME, f"no message {code:02X}")
             case To.SPRITE:
                 form = self._ours or self.device.dialect.compress_byte
                 self._sprite(code, payload, compress_byte=form)
@@ -262,7 +261,10 @@ class FramePeripheral:
                 self._command(start if rate else StopMicrophone(STREAM))
             case To.BRIGHTNESS if len(payload) == 1 and payload[0] <= 4:
                 self._command(SetBrightness(25 * payload[0]))
-            case To.HEAD_ANGLE if len(payload) == 1 and payload[0] <= 60 and not self._is_monocle:
+            case To.MOTION if not payload:
+                self._say(bytes((DATA, From.MOTION)) + motion_bytes(self.device.motion))
+                self._acknowledge()
+            case To.HEAD_ANGLE if len(payload) == 1 and payload[0] <= 60:
                 self.device.head_angle = payload[0]
                 self._acknowledge()
             case To.SPEAK if self._is_halo and payload in (b"\0", b"\1"):
@@ -278,10 +280,6 @@ class FramePeripheral:
     @property
     def _is_halo(self) -> bool:
         return self.device.hardware.is_halo
-
-    @property
-    def _is_monocle(self) -> bool:
-        return self.device.hardware.is_monocle
 
     def _spoken(self, reply: Reply) -> None:
         """Say what the speaker played, where the firmware counts it."""

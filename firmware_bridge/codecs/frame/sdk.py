@@ -13,8 +13,6 @@ from firmware_bridge.codecs.frame.picture import tile_of
 from firmware_bridge.codecs.frame.wire import HEIGHT, WIDTH, Capture, Sprite
 
 QUALITIES: Final = ("VERY_LOW", "LOW", "MEDIUM", "HIGH", "VERY_HIGH")
-LONG_DATA: Final = 0x01
-LONG_DATA_END: Final = 0x02
 _PRINTED: Final = re.compile(r"(.*?);?print\(([^;]*)\)", re.DOTALL)
 _RECTANGLE: Final = (
     r"frame\.display\.bitmap\((\d{1,3}),(\d{1,3}),(\d{1,3}),2,(\d{1,2}),"

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import Final
 
-from firmware_bridge.codecs.frame import sdk
 from firmware_bridge.codecs.frame.device import FrameDevice
 from firmware_bridge.codecs.frame.wire import BAD_PHOTO, DATA, From, swapped
 from firmware_bridge.errors import LocalMisuse
@@ -66,8 +65,8 @@ def by_prompt(
         case PhotoTaken(jpeg=jpeg):
             room = max_packet - 2
             count = -(-len(jpeg) // room)
-            yield from _pieces(sdk.LONG_DATA, jpeg, room)
-            yield 0.0, bytes((DATA, sdk.LONG_DATA_END)) + str(count).encode()
+            yield from _pieces(From.LONG_DATA, jpeg, room)
+            yield 0.0, bytes((DATA, From.LONG_DATA_END)) + str(count).encode()
         case MicrophoneChunk(frames=frames) if device.records is not None:
             sound = b"".join(frames)
             eight_bits = device.records[1] == 8

@@ -8,10 +8,12 @@ are in hardware.py.
 import struct
 from collections.abc import Iterator
 from enum import IntEnum
+from math import isfinite
 from typing import Final, NamedTuple
 
 from firmware_bridge.codecs.frame.lz4_frame import read_frame
-from firmware_bridge.errors import RemoteViolation, Violation
+from firmware_bridge.errors import CommandRefused, RemoteViolation, Violation
+from firmware_bridge.own_commands import BlinkLight, LightColor, MotionRead, SwitchLightOff
 
 SERVICE_UUID: Final = "7a230001-5475-a6a4-654c-8431f6ad49c4"
 RX_UUID: Final = "7a230002-5475-a6a4-654c-8431f6ad49c4"
@@ -69,13 +71,15 @@ class To(IntEnum):
     SPEAK = 0x34
     END_SPEECH = 0x35
     HEAD_ANGLE = 0x36
+    MOTION = 0x37
+    LIGHT = 0x38
 
 
 class From(IntEnum):
-    """Codes of data from the program. `SDK_TAP`: as programs of the maker's SDK send it, as they
-    do `WAKE`.
-    """
+    """Codes of data from the program; those before `SOUND` are of programs of the maker's SDK."""
 
+    LONG_DATA = 0x01
+    LONG_DATA_END = 0x02
     WAKE = 0x03
     SDK_TAP = 0x04
     SOUND = 0x05
@@ -94,7 +98,9 @@ class From(IntEnum):
     HEAD = 0x43
 
 
-UNUSED: Final = frozenset({From.WAKE, From.MOTION, From.EXPOSURE, From.METERING})
+UNUSED: Final = frozenset(
+    {From.LONG_DATA, From.LONG_DATA_END, From.WAKE, From.EXPOSURE, From.METERING}
+)
 """What programs of other hosts send, and glassd has no use for."""
 
 
@@ -194,6 +200,11 @@ _SPRITE: Final = struct.Struct(">HHBBB")
 _OLD_SPRITE: Final = struct.Struct(">HHBB")
 _PLACE: Final = struct.Struct(">BHHB")
 _CAPTURE: Final = struct.Struct(">BHHB")
+_LIGHT: Final = struct.Struct(">BHHB")
+LIGHTS: Final = (LightColor.RED, LightColor.GREEN)
+"""Colours of Monocle's light, by their number from 1."""
+_MOTION: Final = struct.Struct("<x6f")
+_OLD_MOTION: Final = struct.Struct("<x6h")
 
 
 def text_bytes(text: PlainText) -> bytes:
@@ -266,6 +277,49 @@ def read_capture(payload: bytes) -> Capture:
             Violation.BAD_MESSAGE, f"a photo of quality {quality}, {2 * half} pixels, pan {pan}"
         )
     return Capture(quality, 2 * half, pan - 140, bool(raw))
+
+
+def light_bytes(command: BlinkLight | SwitchLightOff) -> bytes:
+    """Return what the light of a Monocle does. Raises `CommandRefused` for what it cannot."""
+    if isinstance(command, SwitchLightOff):
+        return _LIGHT.pack(0, 0, 0, 0)
+    if command.color not in LIGHTS or command.level is not None:
+        raise CommandRefused("unsupported", "the light is red or green, and always as bright")
+    return _LIGHT.pack(
+        LIGHTS.index(command.color) + 1, command.on_ms, command.off_ms, command.times
+    )
+
+
+def read_light(payload: bytes) -> BlinkLight | SwitchLightOff:
+    """Raises `RemoteViolation`."""
+    number, on_ms, off_ms, times = _unpack(_LIGHT, payload)
+    if number > len(LIGHTS) or (number and not times):
+        raise RemoteViolation(Violation.BAD_MESSAGE, f"light {number}, {times} times")
+    if not number:
+        return SwitchLightOff()
+    return BlinkLight(LIGHTS[number - 1], on_ms, off_ms, times)
+
+
+def motion_bytes(motion: MotionRead) -> bytes:
+    """Return a reading as programs of brilliant-msg 7.3.0 send it."""
+    return _MOTION.pack(*(motion.magnetism or (0, 0, 0)), *motion.acceleration)
+
+
+def read_motion(data: bytes) -> MotionRead:
+    """Read what the motion sensor says, in g; also in the older form, of whole numbers (frame-msg
+    5.2.1). Raises `RemoteViolation`.
+    """
+    if len(data) >= _MOTION.size:
+        numbers = _MOTION.unpack_from(data)
+    elif len(data) >= _OLD_MOTION.size:
+        numbers = _OLD_MOTION.unpack_from(data)
+        numbers = *numbers[:3], *(number / 4096 for number in numbers[3:])
+    else:
+        raise RemoteViolation(Violation.TRUNCATED, f"a motion of {len(data)} bytes")
+    if not all(map(isfinite, numbers)):
+        raise RemoteViolation(Violation.BAD_MESSAGE, f"a motion of {numbers}")
+    x, y, z, right, forward, up = map(float, numbers)
+    return MotionRead((right, forward, up), magnetism=(x, y, z))
 
 
 def swapped(pcm: bytes) -> bytes:

@@ -90,20 +90,10 @@ class MentraLiveCodec:
         reader = self._readers.get(channel)
         if reader is None:
             raise RemoteViolation(Violation.UNKNOWN_FRAME, f"a packet of {channel!r}")
-        violation: RemoteViolation | None = None
-        for frame in reader.add(packet, now):
-            try:
-                self._frame(frame, now)
-            except RemoteViolation as bad:
-                violation = bad
-        skipped, reader.skipped = reader.skipped, 0
-        if violation is not None:
-            raise violation
         # while a file comes, a lost notification leaves bytes that belong to nothing
-        if skipped and self._photo is None:
-            raise RemoteViolation(Violation.UNKNOWN_FRAME, f"{skipped} bytes outside any frame")
+        reader.feed(packet, now, self._frame, lenient=self._photo is not None)
 
-    def _frame(self, frame: bytes | wire.FilePacket | wire.Fragment, now: float) -> None:
+    def _frame(self, frame: wire.Frame, now: float) -> None:
         if isinstance(frame, wire.FilePacket):
             self._file(frame, now)
         elif not isinstance(frame, wire.Fragment):
@@ -122,16 +112,14 @@ class MentraLiveCodec:
         if number:
             self._inbox.append(Incoming(reply, re=number))
 
-    def _message(self, message: Json | ChipCommand, now: float) -> None:
-        if isinstance(message, ChipCommand):
-            self._chip(message, now)
+    def _message(self, said: Json | ChipCommand, now: float) -> None:
+        if isinstance(said, ChipCommand):
+            self._chip(said, now)
+            return
+        message = self._joiner.join(said, now)
+        if message is None:
             return
         kind = layers.text(message, "type")
-        if layers.is_part(kind):
-            whole = self._joiner.add(message, now)
-            if whole is not None and not layers.is_part(layers.text(whole, "type")):
-                self._message(whole, now)
-            return
         mid = layers.number(message.get("mId"), 1, 2**63 - 1)
         if kind == "msg_ack":
             self._acknowledged(mid or 0, now)

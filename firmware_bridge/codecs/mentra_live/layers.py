@@ -186,6 +186,15 @@ class Joiner:
     def __init__(self) -> None:
         self._sessions: dict[str, tuple[float, int, dict[int, str]]] = {}
 
+    def join(self, message: Json, now: float) -> Json | None:
+        """Return a message that is no part as it is; of a part, the message that it completes, if
+        it does. Raises `RemoteViolation`.
+        """
+        if not is_part(text(message, "type")):
+            return message
+        whole = self.add(message, now)
+        return None if whole is None or is_part(text(whole, "type")) else whole
+
     def add(self, part: Json, now: float) -> Json | None:
         """Add a part; return the message when it is whole. Raises `RemoteViolation`."""
         total = number(part.get("total"), 1, MAX_PARTS)

@@ -152,19 +152,9 @@ class MentraLiveGlasses:
         reader = self._readers.get(channel_of(packet))
         if reader is None:
             raise RemoteViolation(Violation.UNKNOWN_FRAME, f"a packet of {channel_of(packet)!r}")
-        violation: RemoteViolation | None = None
-        for frame in reader.add(packet, now):
-            try:
-                self._frame(frame, now)
-            except RemoteViolation as bad:
-                violation = bad
-        skipped, reader.skipped = reader.skipped, 0
-        if violation is not None:
-            raise violation
-        if skipped:
-            raise RemoteViolation(Violation.UNKNOWN_FRAME, f"{skipped} bytes outside any frame")
+        reader.feed(packet, now, self._frame, lenient=False)
 
-    def _frame(self, frame: bytes | wire.FilePacket | wire.Fragment, now: float) -> None:
+    def _frame(self, frame: wire.Frame, now: float) -> None:
         if isinstance(frame, wire.FilePacket):
             raise wire.refuse("a file for glasses that take none")
         if not isinstance(frame, wire.Fragment):
@@ -197,12 +187,13 @@ class MentraLiveGlasses:
         mid = layers.number(message.get("mId"), 1, 2**63 - 1)
         if mid is not None and self._acknowledges:
             self._tell({"type": "msg_ack", "mId": mid})
-        kind = layers.text(message, "type")
-        if layers.is_part(kind):
-            whole = self._joiner.add(message, now)
-            if whole is not None and not layers.is_part(layers.text(whole, "type")):
-                self._read({**whole, "mId": whole.get("mId")}, now)
+        whole = self._joiner.join(message, now)
+        if whole is None:
             return
+        if whole is not message:
+            self._read(whole, now)
+            return
+        kind = layers.text(message, "type")
         if mid is not None:
             if any(old == mid and now - at < DOUBLE_S for old, at in self._seen):
                 return

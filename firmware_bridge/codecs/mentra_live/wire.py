@@ -105,6 +105,10 @@ class Fragment(Struct, frozen=True):
         return b"".join((_START, kind, size, body, _END))
 
 
+Frame = bytes | FilePacket | Fragment
+"""A JSON payload, a file packet or a fragment."""
+
+
 def json_frame(payload: bytes, order: ByteOrder) -> bytes:
     """Return the frame of a JSON payload; its size was checked by the caller."""
     return b"".join((_START, bytes((Kind.JSON,)), len(payload).to_bytes(2, order), payload, _END))
@@ -120,19 +124,37 @@ class FrameReader:
         self.skipped = 0
         """Bytes that belonged to no frame, since this was last set to 0."""
 
-    def add(self, data: bytes, now: float) -> list[bytes | FilePacket | Fragment]:
-        """Return the frames that are complete now: JSON payloads, file packets and fragments."""
+    def add(self, data: bytes, now: float) -> list[Frame]:
+        """Return the frames that are complete now."""
         late = now - self._heard_at > STALL_S
         if self._buffer and (late or _measure_json(data, self._orders) == len(data)):
             self.skipped += len(self._buffer)
             self._buffer.clear()
         self._heard_at = now
         self._buffer += data
-        found: list[bytes | FilePacket | Fragment] = []
+        found: list[Frame] = []
         while (size := self._next_size()) > 0:
             found.append(_parse(bytes(self._buffer[:size])))
             del self._buffer[:size]
         return found
+
+    def feed(
+        self, data: bytes, now: float, take: Callable[[Frame, float], None], *, lenient: bool
+    ) -> None:
+        """Give each complete frame to `take`. Raises the last `RemoteViolation` of it, or one for
+        skipped bytes; `lenient`: these are expected.
+        """
+        violation: RemoteViolation | None = None
+        for frame in self.add(data, now):
+            try:
+                take(frame, now)
+            except RemoteViolation as bad:
+                violation = bad
+        skipped, self.skipped = self.skipped, 0
+        if violation is not None:
+            raise violation
+        if skipped and not lenient:
+            raise RemoteViolation(Violation.UNKNOWN_FRAME, f"{skipped} bytes outside any frame")
 
     def _next_size(self) -> int:
         """Skip to the next frame and return its size; 0 if it is not whole yet."""
@@ -208,7 +230,7 @@ _MEASURES: Final[Mapping[int, _Measure]] = {
 }
 
 
-def _parse(frame: bytes) -> bytes | FilePacket | Fragment:
+def _parse(frame: bytes) -> Frame:
     kind = Kind(frame[2])
     if kind is Kind.JSON:
         return frame[_HEAD : -len(_END)]

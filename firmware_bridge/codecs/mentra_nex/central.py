@@ -34,6 +34,7 @@ from firmware_bridge.messages import (
     Reply,
     SetBrightness,
     SetHeadUpAngle,
+    SetSilentMode,
     ShowPage,
     StartMicrophone,
     StopMicrophone,
@@ -43,6 +44,7 @@ from firmware_bridge.own_commands import (
     MAX_DEPTH,
     GetMotion,
     MotionRead,
+    Restart,
     SetDisplayPosition,
 )
 from firmware_bridge.packets import MIN_PACKET, channel_of, clamp_packet
@@ -257,6 +259,8 @@ class MentraNexCodec:
                 self._order(number, now, *self._clear())
             case SetBrightness(level, auto):
                 self._order(number, now, *_brightness(level, auto=auto))
+            case SetSilentMode(silent):
+                self._order(number, now, encode({ToGlasses.POWER: encode({1: not silent})}))
             case SetHeadUpAngle(degrees):
                 body = encode({1: degrees})
                 self._order(number, now, encode({ToGlasses.HEAD_UP_ANGLE: body}))
@@ -265,6 +269,9 @@ class MentraNexCodec:
                 tier = 1 + (depth - 1) * (TIERS - 1) // (MAX_DEPTH - 1)
                 place = encode({ToGlasses.HEIGHT: encode({1: height})})
                 self._order(number, now, place, encode({ToGlasses.DISTANCE: encode({1: tier})}))
+            case Restart():  # nothing is answered: they are gone then
+                self._say(encode({ToGlasses.RESTART: b""}))
+                self._answer(number, Done())
             case StartMicrophone() | StopMicrophone():
                 self._switch_microphone(number, message, now)
             case GetMotion() if self._has_motion:

@@ -62,6 +62,8 @@ _NEX: Final = Model(
             "display.color": "green",
             "display.brightness": True,
             "display.position": True,
+            "display.silent": True,
+            "display.restart": True,
             "microphone": True,
             "microphone.codecs": "lc3",
             "microphone.count": 1,
@@ -108,6 +110,11 @@ _NEX: Final = Model(
             "two-schemas",
             "the older schema has a font in its texts and other numbers: it is known by its answer "
             "to a ping, which is a pong in the newer one, or by having no answer about its version",
+        ),
+        Quirk(
+            "silent-is-dark",
+            "they know no silent mode; their display is switched off instead, buttons and head "
+            "gestures are still reported",
         ),
         Quirk(
             "position-tiers",

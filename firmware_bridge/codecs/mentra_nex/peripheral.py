@@ -49,6 +49,7 @@ from firmware_bridge.messages import (
     Reply,
     SetBrightness,
     SetHeadUpAngle,
+    SetSilentMode,
     ShowPage,
     StartMicrophone,
     StopMicrophone,
@@ -159,6 +160,7 @@ class MentraNexGlasses:
             ToGlasses.CLEAR_CACHED_IMAGE: lambda body, _now: self._forget(body),
             ToGlasses.QUEUE_STATUS: lambda _body, _now: self._say_queue(),
             ToGlasses.AUTO_BRIGHTNESS: lambda body, _now: self._auto(body),
+            ToGlasses.POWER: lambda body, _now: self._power(on=body.integer(1) != 0),
             ToGlasses.HEIGHT: lambda body, _now: self._move_picture(height=body.integer(1)),
             ToGlasses.DISTANCE: lambda body, _now: self._move_picture(tier=body.integer(1)),
             ToGlasses.DASHBOARD_TRIGGER: lambda body, _now: self._show_dashboard(body),
@@ -287,6 +289,9 @@ class MentraNexGlasses:
         level = body.integer(1)
         if level <= 100:
             self._command(SetBrightness(level))
+
+    def _power(self, *, on: bool) -> None:
+        self._command(SetSilentMode(on=not on))
 
     def _auto(self, body: Message) -> None:
         if body.integer(1):

@@ -19,6 +19,7 @@ from firmware_bridge.messages import (
     Reply,
     SetBrightness,
     SetHeadUpAngle,
+    SetSilentMode,
     StartMicrophone,
     StopMicrophone,
     Transcript,
@@ -97,6 +98,8 @@ class NexSession(PeripheralSession):
                 self._glasses.tell({"event": "restart"})
                 self._link.hang_up()
                 return Done()
+            case SetSilentMode(on):
+                return self._set(silent=on)
             case SetHeadUpAngle(degrees):
                 return self._set(head_up_angle=degrees)
             case GetMotion():

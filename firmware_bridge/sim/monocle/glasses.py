@@ -7,7 +7,9 @@ from firmware_bridge.codecs.frame.monocle import MonoclePeripheral
 from firmware_bridge.codecs.frame.program import program
 from firmware_bridge.codecs.frame.prompts import END, RAW_MODE, RawPrompt
 from firmware_bridge.codecs.frame.terminal import MonocleDevice
+from firmware_bridge.messages import Command, Done, Event, Reply
 from firmware_bridge.models import Model
+from firmware_bridge.own_commands import BlinkLight, SwitchLightOff
 from firmware_bridge.packets import channel_of
 from firmware_bridge.sides import Side
 from firmware_bridge.sim.frame.glasses import FrameSession, identity, more_follow, serve
@@ -51,3 +53,13 @@ class MonocleSession(FrameSession):
 
     codec = MonoclePeripheral
     photo_height = 0.625
+
+    def _other(self, command: Command | Event | Reply) -> Reply:
+        match command:
+            case BlinkLight(color, times=times):
+                self._glasses.tell({"event": "light", "color": color.value, "times": times})
+                return Done()
+            case SwitchLightOff():
+                self._glasses.tell({"event": "light", "color": None})
+                return Done()
+        return super()._other(command)

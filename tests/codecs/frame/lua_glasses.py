@@ -72,6 +72,13 @@ function(host)
     },
     imu = {
       tap_callback = function(handler) host.tap_callback(handler) end,
+      raw = function()
+        local v = host.motion
+        return {
+          compass = { x = v[0], y = v[1], z = v[2] },
+          accelerometer = { x = v[3], y = v[4], z = v[5] },
+        }
+      end,
       direction = function()
         if host.pitch == nil then error("IMU not initialized") end
         return { pitch = host.pitch, roll = 0.0 }
@@ -140,6 +147,7 @@ class Host:
         self.break_text = b"interrupted" if self.halo else b"break signal"
         self.charging = False
         self.pitch: float | None = 0.0
+        self.motion = [0.0] * 6
         self.lens_asleep = self.camera_asleep = True
         self.font: Any = None
         self.palettes: list[bytes] = []

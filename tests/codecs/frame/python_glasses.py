@@ -36,6 +36,7 @@ class PythonGlasses(MonoclePeripheral):
         self.photo_at = 0.0
         self.sound = b""
         self.recordings: list[dict[str, Any]] = []
+        self.lights: list[tuple[float, str, str]] = []
         self.pads: dict[str, Any] = {}
         self.level, self.charging = 87, False
         self.connected = True
@@ -114,6 +115,7 @@ class PythonGlasses(MonoclePeripheral):
             "sleep_ms": sleep_ms,
             "ticks_ms": lambda: round(self.now * 1000),
             "ticks_diff": lambda later, earlier: later - earlier,
+            "ticks_add": lambda ticks, more: ticks + more,
         }
 
     @property
@@ -168,6 +170,13 @@ class PythonGlasses(MonoclePeripheral):
             return data or None
 
         return {"record": lambda **how: self.recordings.append(how), "read": read}
+
+    @property
+    def _led(self) -> dict[str, Any]:
+        def switch(word):
+            return lambda colour: self.lights.append((self.now, colour, word))
+
+        return {"RED": "RED", "GREEN": "GREEN", "on": switch("on"), "off": switch("off")}
 
     @property
     def _touch(self) -> dict[str, Any]:

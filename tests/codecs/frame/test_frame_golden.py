@@ -26,6 +26,7 @@ from firmware_bridge.messages import (
     TextLine,
     Tile,
 )
+from firmware_bridge.own_commands import GetMotion, MotionRead
 from tests.codecs.frame.pair import FramePair, equipped
 
 HELLO = "01 33 00 00"
@@ -103,6 +104,7 @@ SAID = {
     "dark": (SetBrightness(0), "01 32 00 01 00", Done()),
     "bright": (SetBrightness(100), "01 32 00 01 04", Done()),
     "middle": (SetBrightness(50), "01 32 00 01 02", Done()),
+    "motion": (GetMotion(), "01 37 00 00", Done()),
     # §5: an empty message is one packet
     "ping": (Ping(), "01 31 00 00", Done()),
 }
@@ -297,10 +299,31 @@ def test_a_photo_that_stops_coming_is_given_up(pair):
     assert pair.refused == []
 
 
+def test_a_reading_of_the_motion_sensor(pair):
+    assert pair.ask(GetMotion()) == Done()
+    assert pair.told[0] == bytes.fromhex(
+        "01 0a 00 00 00 a0 41 00 00 00 00 00 00 20 c2 00 00 00 00 00 00 00 00 00 00 80 3f"
+    )
+    assert pair.events() == [MotionRead((0.0, 0.0, 1.0), None, (20.0, 0.0, -40.0))]
+
+
+def test_the_older_form_of_a_motion_is_read(pair):
+    """§7: 00, then compass and accelerometer, signed 16 bits; 4096 are 1 g. More may follow."""
+    pair.tell(bytes.fromhex("01 0a 00 01 00 fe ff 03 00 00 10 00 f0 00 08 77"))
+    assert pair.events() == [MotionRead((1.0, -1.0, 0.5), None, (1.0, -2.0, 3.0))]
+
+
+@pytest.mark.parametrize("data", ["01 0a", "01 0a 00 01 00", "01 0a 00" + " 00 00 c0 7f" * 6])
+def test_a_motion_that_cannot_be_is_a_violation(pair, data):
+    pair.tell(bytes.fromhex(data))
+    assert len(pair.refused) == 1
+    assert pair.events() == []
+
+
 # ------------------------------------------------------------------ what the glasses take
 
 
-@pytest.mark.parametrize("name", [name for name in SAID if name != "ping"])
+@pytest.mark.parametrize("name", [name for name in SAID if name not in ("ping", "motion")])
 def test_glasses_hear_what_was_meant(pair, name):
     command, _, _ = SAID[name]
     pair.ask(command)

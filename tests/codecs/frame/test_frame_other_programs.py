@@ -126,6 +126,14 @@ def test_a_frame_is_read(data, held):
     assert read_frame(bytes.fromhex(data), 100).hex() == held
 
 
+def test_what_a_frame_holds_never_grows_beyond_its_limit():
+    data = "04 22 4d 18 60 40 82 06 00 00 00 1f 81 01 00 ff ff"
+    with pytest.raises(RemoteViolation, match="it ends too early"):
+        read_frame(bytes.fromhex(data), 1000)
+    with pytest.raises(RemoteViolation, match="a copy of 276 bytes"):
+        read_frame(bytes.fromhex(data.replace("ff ff", "ff 02")), 100)
+
+
 @pytest.mark.parametrize(
     "data",
     [
@@ -210,8 +218,9 @@ def test_a_reset_waits_in_the_buffer_until_the_program_is_broken():
 @pytest.mark.parametrize(
     "packet",
     [
-        "01 03",  # wake of the maker's SDK
-        "01 0a 00 01 00 02 00 03 00 04 00 05 00 06 00",  # motion
+        "01 01 61 62",  # a part of long data of the maker's SDK
+        "01 02 33",  # its end, with the count of its parts
+        "01 03",  # its wake
         "01 11" + " 00" * 64,  # result of the automatic exposure
         "01 12 01 02 03 04 05 06",  # metering
     ],

@@ -27,6 +27,7 @@ from firmware_bridge.messages import (
     TextLine,
     Tile,
 )
+from firmware_bridge.own_commands import GetMotion, MotionRead
 from tests.codecs.frame.pair import FramePair
 
 pytest.importorskip("lupa", reason="the program runs in Lua only with lupa")
@@ -186,6 +187,12 @@ def test_taps_arrive(pair):
     pair.glasses.tap()
     pair.run()
     assert pair.events() == [Gestured(Gesture.TAP), Gestured(Gesture.DOUBLE_TAP)]
+
+
+def test_motion_is_read_in_g(pair):
+    pair.host.motion = [1, 2, 3, 4096, -4096, 2048]
+    assert pair.ask(GetMotion()) == Done()
+    assert pair.events() == [MotionRead((1.0, -1.0, 0.5), None, (1.0, 2.0, 3.0))]
 
 
 def test_looking_up_and_down_again_are_gestures(pair):

@@ -30,6 +30,7 @@ from firmware_bridge.messages import (
 )
 
 pytest.importorskip("lupa", reason="the program runs in Lua only with lupa")
+from firmware_bridge.own_commands import GetMotion, MotionRead
 from tests.codecs.frame.lua_glasses import FIRMWARE
 from tests.codecs.frame.test_frame_program import LuaPair
 from tests.system import needs
@@ -162,6 +163,13 @@ def test_the_button_is_reported(pair, press, gesture):
     pair.host.clicks[press]()
     pair.run()
     assert pair.events() == [Gestured(gesture)]
+
+
+def test_motion_is_turned_to_right_forward_up(pair):
+    """As brilliant-msg 7.3.0 does; its sensors lie in different directions."""
+    pair.host.motion = [1.0, 2.0, 3.0, 500.0, -250.0, 1000.0]
+    assert pair.ask(GetMotion()) == Done()
+    assert pair.events() == [MotionRead((-1.0, -0.25, 0.5), None, (1.0, 3.0, -2.0))]
 
 
 def test_looking_up_is_a_gesture_with_some_play(pair):

@@ -5,7 +5,7 @@ import pytest
 from firmware_bridge.codecs.frame.program import program
 from firmware_bridge.codecs.frame.prompts import RawPrompt
 from firmware_bridge.codecs.frame.terminal import FIRMWARE, MonocleDevice
-from firmware_bridge.errors import CommandRefused
+from firmware_bridge.errors import CommandRefused, RemoteViolation
 from firmware_bridge.messages import (
     AudioFormat,
     BatteryChanged,
@@ -29,10 +29,12 @@ from firmware_bridge.messages import (
     TextLine,
     Tile,
 )
+from firmware_bridge.own_commands import BlinkLight, GetMotion, LightColor, SwitchLightOff
 from firmware_bridge.packets import ChannelPacket, channel_of
 from firmware_bridge.sim.monocle.glasses import start
 from tests.codecs.frame.pair import FramePair, equipped_monocle
 
+GREEN = LightColor.GREEN
 MICROPHONE = StartMicrophone(4, AudioFormat.PCM16, 16000)
 JPEG = b"\xff\xd8" + bytes(500) + b"\xff\xd9"
 EVENTS = (
@@ -85,6 +87,8 @@ SAID = {
     "16 kHz": (MICROPHONE, "01 30 00 01 02", Done()),
     "brightness": (SetBrightness(75), "01 32 00 01 03", Done()),
     "ping": (Ping(), "01 31 00 00", Done()),
+    "light": (BlinkLight(GREEN, 500, 250, 3), "01 38 00 06 02 01 f4 00 fa 03", Done()),
+    "light off": (SwitchLightOff(), "01 38 00 06 00 00 00 00 00 00", Done()),
 }
 
 
@@ -101,6 +105,9 @@ def test_a_command_becomes_exactly_these_packets(pair, name):
     [
         ShowPage("s", tiles=(Tile(0, 0, 8, 1, 1, b"\xff"),)),
         SetHeadUpAngle(30),
+        GetMotion(),
+        BlinkLight(LightColor.BLUE),
+        BlinkLight(GREEN, level=50),
         StartAudio(1, AudioFormat.PCM16, 16000),
     ],
 )
@@ -108,6 +115,12 @@ def test_what_monocle_lacks_is_refused(pair, command):
     with pytest.raises(CommandRefused) as refused:
         pair.central.send(command, pair.now)
     assert refused.value.code == "unsupported"
+
+
+@pytest.mark.parametrize("name", ["light", "light off"])
+def test_glasses_hear_what_the_light_shall_do(pair, name):
+    pair.ask(SAID[name][0])
+    assert pair.shown[-1] == SAID[name][0]
 
 
 def test_other_letters_are_question_marks_and_clipped(pair):
@@ -210,6 +223,23 @@ def test_a_program_that_ends_ends_the_connection(pair):
     )
     pair.run()
     assert "MemoryError" in str(pair.lost)
+
+
+def test_a_late_break_is_no_reason_to_upload():
+    pair = FramePair(MonocleDevice(files={"glassd_app.py": program("monocle").text}))
+    pair.central.send(Ping(), pair.now)
+    pair.run(until=lambda: any(b"import gc" in packet for packet in pair.said), for_s=10)
+    late = b"OK\x04Traceback (most recent call last):\r\nKeyboardInterrupt: \r\n\x04>"
+    pair.tell(ChannelPacket(late, "printed"))
+    pair.run(for_s=5)
+    assert not pair.central.startup.uploaded
+    assert pair.central.startup.running
+
+
+def test_a_packet_of_another_channel_is_a_violation(pair):
+    for codec in (pair.central, pair.glasses):
+        with pytest.raises(RemoteViolation):
+            codec.receive_packet(ChannelPacket(b"1", "other"), pair.now)
 
 
 def test_pads_are_tap_and_button(pair):
@@ -375,7 +405,15 @@ def test_packets_wait_in_a_queue(pair):
 
 
 @pytest.mark.parametrize(
-    "packet", ["01 20 00 01 00", "01 21 00 01 00", "01 36 00 01 1e", "01 77 00 00"]
+    "packet",
+    [
+        "01 20 00 01 00",
+        "01 21 00 01 00",
+        "01 36 00 01 1e",
+        "01 37 00 00",
+        "01 38 00 06 03 00 00 00 00 01",
+        "01 77 00 00",
+    ],
 )
 def test_messages_that_its_program_lacks_are_refused(pair, packet):
     pair.glasses.receive_packet(bytes.fromhex(packet), pair.now)

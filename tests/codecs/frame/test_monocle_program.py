@@ -1,5 +1,7 @@
 """Our program of Monocle, run with stubs of its firmware's modules, and glassd's codec."""
 
+from itertools import pairwise
+
 import pytest
 
 from firmware_bridge.codecs.frame.terminal import FIRMWARE, MonocleDevice
@@ -23,6 +25,7 @@ from firmware_bridge.messages import (
     TakePhoto,
     TextLine,
 )
+from firmware_bridge.own_commands import BlinkLight, LightColor, SwitchLightOff
 from tests.codecs.frame.pair import FramePair
 from tests.codecs.frame.python_glasses import PythonGlasses
 
@@ -74,6 +77,24 @@ def test_battery_and_brightness(pair):
     assert pair.events() == [BatteryChanged(100, charging=True)]
     assert pair.ask(SetBrightness(100)) == Done()
     assert pair.glasses.lit == 4
+
+
+def test_the_light_blinks_as_it_was_told(pair):
+    assert pair.ask(BlinkLight(LightColor.RED, 500, 200, 2)) == Done()
+    pair.run(for_s=5)
+    told = [(colour, word) for _, colour, word in pair.glasses.lights]
+    assert told == [("RED", "on"), ("RED", "off")] * 2
+    times = [at for at, _, _ in pair.glasses.lights]
+    steps = [later - earlier for earlier, later in pairwise(times)]
+    assert steps == [pytest.approx(step, abs=0.03) for step in (0.5, 0.2, 0.5)]
+
+
+def test_the_light_is_switched_off_and_stays_so(pair):
+    pair.ask(BlinkLight(LightColor.GREEN, 60_000))
+    pair.run()
+    assert pair.ask(SwitchLightOff()) == Done()
+    pair.run(for_s=100)
+    assert [word for _, _, word in pair.glasses.lights] == ["on", "off"]
 
 
 def test_a_photo_arrives_whole(pair):

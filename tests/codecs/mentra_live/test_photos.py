@@ -8,8 +8,9 @@ from hypothesis import given, settings, strategies as st
 from firmware_bridge.codecs.mentra_live.camera import READY_S
 from firmware_bridge.codecs.mentra_live.conflicts import Dialect
 from firmware_bridge.codecs.mentra_live.files import IncomingFile, packets_of
+from firmware_bridge.codecs.mentra_live.layers import chip
 from firmware_bridge.codecs.mentra_live.peripheral import Facts
-from firmware_bridge.codecs.mentra_live.wire import FilePacket, Kind
+from firmware_bridge.codecs.mentra_live.wire import FilePacket, Kind, json_frame
 from firmware_bridge.errors import CommandRefused
 from firmware_bridge.messages import (
     MAX_PHOTO_BYTES,
@@ -101,6 +102,24 @@ def test_a_phone_that_is_asked_says_which_packet_it_expects_next():
     assert photos(pair) == [PhotoTaken(1, JPEG)]
     assert acknowledged(pair) == [8, 16, 24]
     assert pair.now - begun < 4.0, "no batch waited until it was late"
+
+
+def test_glasses_wait_after_each_batch_for_the_phone_but_not_for_ever():
+    pair = ready(dialect=Dialect(batched=True))
+    pair.picture = None
+    pair.ask(TakePhoto(1))
+    pair.glasses.send(PhotoTaken(1, JPEG), pair.now)
+
+    def sent(at):
+        count = 0
+        while packets := pair.glasses.packets_to_send(at):
+            count += sum(channel_of(packet) == "files" for packet in packets)
+        return count
+
+    assert [sent(at) for at in (0.0, 1.9, 2.0)] == [8, 0, 8]
+    assert pair.glasses.next_timer() == 4.0
+    pair.glasses.receive_packet(json_frame(chip("cs_flts", {"state": 1, "index": 16}), "big"), 2.1)
+    assert sent(2.1) == 8
 
 
 def test_a_phone_that_is_not_asked_says_nothing_of_packets(pair):

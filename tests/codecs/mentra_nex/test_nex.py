@@ -33,6 +33,7 @@ from firmware_bridge.messages import (
     SetBrightness,
     SetHeadUpAngle,
     SetSilentMode,
+    SetWearDetection,
     ShowPage,
     StartMicrophone,
     StopMicrophone,
@@ -83,6 +84,8 @@ def test_texts_are_as_published():
     ("command", "wire"),
     [
         (SetHeadUpAngle(20), ["02 7a 02 08 14"]),
+        (SetSilentMode(on=True), ["02 a2 02 00"]),
+        (SetSilentMode(on=False), ["02 a2 02 02 08 01"]),
         (SetBrightness(50), ["02 b2 02 00", "02 aa 02 02 08 32"]),
         (MIC, ["02 a2 01 02 08 01"]),
         (ClearPage(), ["02 f2 02 00"]),
@@ -244,7 +247,7 @@ def test_a_page_that_fits_no_packet_is_refused_and_the_last_one_stays():
     assert pair.ask(UpdatePage("hi", lines=(TextLine(2, "you"),))) == Done()
 
 
-@pytest.mark.parametrize("command", [SetSilentMode(on=True), TakePhoto(1), Done()])
+@pytest.mark.parametrize("command", [SetWearDetection(on=True), TakePhoto(1), Done()])
 def test_what_these_glasses_lack_is_refused(pair, command):
     with pytest.raises(CommandRefused, match="unsupported"):
         pair.central.send(command, pair.now)

@@ -27,6 +27,7 @@ from firmware_bridge.messages import (
     Gesture,
     Gestured,
     GlassesInfo,
+    Hello,
     Ping,
     SetBrightness,
     SetHeadUpAngle,
@@ -44,6 +45,7 @@ B, A = Dialect(), Dialect(schema=Schema.A)
 PRIME = Dialect(schema=Schema.A, prime=True)
 OLD_JSON = Dialect(schema=Schema.A, framing=Framing.JSON)
 HI = ShowPage("hi", lines=(TextLine(0, "Hi"),))
+PICTURE = ShowPage("p", tiles=(Tile(8, 4, 16, 8, 1, b"\xaa\x55" * 8),))
 
 
 class Glasses:
@@ -124,6 +126,41 @@ def test_what_only_schema_b_has_tells_it(wire):
     assert any(b"\x18\x14\x20" in packet for packet in pair.said)
 
 
+def test_the_start_is_as_published():
+    pair, seen = Pair(), []
+    pair.air = lambda way, packet: (seen.append(packet) if way == "down" else None, [packet])[1]
+    pair.greet()
+    begun = ["5a 00", "82 01 00", "62 00", "0a 02 76 31 b2 04 04 0a 02 76 31"]
+    assert seen[:4] == [bytes.fromhex(f"02 {each}") for each in begun]
+
+
+def test_what_the_glasses_say_of_themselves_is_read_as_published():
+    live = "0a 05 31 2e 32 2e 33 12 0a 4d 65 6e 74 72 61 4c 69 76 65"
+    features = "1a 0e 08 01 10 01 18 01 28 01 30 01 38 01 40 0c"
+    pair = Pair(air=lambda way, packet: [] if way == "up" else [packet])
+    number = pair.central.send(Hello("test", "0"), pair.now)
+    for packet in ("52 02 08 52", f"62 23 {live} {features}", "b2 04 06 0a 02 76 31 10 02"):
+        pair.tell(f"02 {packet}")
+    pair.run()
+    assert pair.answer(number) == GlassesInfo("mentra_nex", "1.2.3", "", {"imu": True}, {})
+
+
+def test_missing_chunks_are_named_as_published():
+    pair = Pair()
+    pair.greet()
+    pair.air = lambda way, packet: [] if way == "up" else [packet]
+    pair.central.send(PICTURE, pair.now)
+    pair.run()
+    pair.said.clear()
+    pair.tell("02 f2 01 0d 0a 04 30 30 32 41 10 01 1a 03 03 04 06")
+    pair.run()
+    assert [packet[3] for packet in pair.said if packet[0] == 0xB0] == [3, 4, 6]
+    pair.said.clear()
+    pair.tell("02 f2 01 06 0a 04 30 30 32 41")
+    pair.run()
+    assert pair.said[0] == bytes.fromhex("02 da 02 00"), "it is committed"
+
+
 # ------------------------------------------------------------------ answers that are no
 
 
@@ -145,6 +182,14 @@ def test_an_angle_that_the_glasses_refuse_is_refused(body, answer):
     assert pair.answer(number) == answer
     pair.air = lambda _way, packet: [packet]
     assert pair.ask(Ping()) == Done()
+
+
+def test_a_restart_is_sent_and_not_answered():
+    pair = Pair()
+    pair.greet()
+    assert pair.ask(Restart()) == Done()
+    pair.run()
+    assert (pair.said, pair.done) == ([bytes.fromhex("02 e2 03 00")], [Restart()])
 
 
 @pytest.mark.parametrize(("depth", "tier"), [(1, 1), (5, 2), (9, 4)])
@@ -207,7 +252,7 @@ def test_a_batch_is_drawn_as_one_page_in_its_order_from_the_top():
 
 def test_a_long_batch_stays_within_what_a_page_holds():
     glasses = Glasses()
-    text = encode({1: encode({1: "é\n" * 400, 5: 48})})
+    text = encode({1: encode({1: ("é" * 150 + "\n") * 10, 5: 48})})
     glasses.say({ToGlasses.BATCH: encode({1: [text] * 60})})
     (page,) = glasses.say({ToGlasses.COMMIT: b""})
     assert len(page.lines) <= 32
@@ -356,7 +401,7 @@ def test_a_button_in_json_is_that_of_the_older_schema():
 
 @pytest.mark.parametrize(
     "packet",
-    [b"\x01", b"\x01{", b"\x01[]", b"\x01" + b"[" * 4000, b"\x01" + b" " * 5000, b"\x01\xff"],
+    [b"\x01", b"\x01{", b"\x01[]", b"\x01" + b"[" * 4000, said("x", pad="a" * 5000), b"\x01\xff"],
 )
 def test_json_that_is_none_is_a_violation(packet):
     pair = Pair()

@@ -3,6 +3,7 @@ notes, preferences, restart; each as its wearer sees it.
 """
 
 import base64
+import wave
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from io import BytesIO
@@ -10,8 +11,9 @@ from io import BytesIO
 import pytest
 from PIL import Image
 
+from edge.core.hearing.expected import ExpectedWords
 from edge.runtime.clock import Clock
-from firmware_bridge.messages import Gesture
+from firmware_bridge.messages import AudioFormat, Gesture
 from firmware_bridge.sides import Side
 from tests.scenarios.world import until, world
 from tests.system import needs
@@ -87,6 +89,15 @@ async def test_the_wearer_looks_up_and_sees_clock_weather_and_appointments(tmp_p
         settings = place.mock.glasses.settings
         assert (settings["head_up"], settings["head_up_angle"]) == ("nothing", 40)
 
+        for server in place.mock.servers.values():
+            server.drop()
+        await until(lambda: place.daemon.link.status().link == 2, "another link")
+        await until(lambda: place.daemon.link.status().ready, "ready again")
+        place.mark()
+        place.wearer_does(Gesture.HEAD_UP)
+        await place.heard("glasses.event")
+        assert covered() == "", "they prefer it still"
+
 
 @pytest.mark.parametrize("quirks", [(), ("functions-answered=no",)], ids=["answered", "silent"])
 async def test_turns_and_translations_are_seen_and_a_page_takes_their_place(tmp_path, quirks):
@@ -142,10 +153,14 @@ async def test_a_note_that_was_spoken_is_listed_read_and_deleted_after_a_yes(tmp
         words = (await place.call("glasses:voice_notes", {"note": 1})).data
         assert words["seconds"] == 1.0
         assert words["words"].endswith("s of []"), "the words of a recogniser in a test"
-        place.daemon.recognisers.command = None
-        await place.daemon.recognisers.close()
+        busy = await place.daemon.recognisers.make()
+        stream = await busy.begin(AudioFormat.PCM16, ExpectedWords())
         sound = await place.call("glasses:voice_notes", {"note": 1})
-        assert "why_no_words" in sound.data or "words" in sound.data
+        await stream.close()
+        assert "something else" in sound.data["why_no_words"]
+        with wave.open(BytesIO(base64.b64decode(sound.meta["content"][1]["data"]))) as file:
+            assert (file.getframerate(), file.getnframes()) == (8000, 8000)
+            assert max(file.readframes(8000)) > 0
         missing = await place.call("glasses:voice_notes", {"note": 2})
         assert missing.error.message == "The glasses keep no spoken note 2"
 

@@ -97,3 +97,36 @@ async def test_a_network_is_joined_after_a_yes_and_its_password_is_nowhere(tmp_p
     assert files_with(tmp_path, "Workshop"), "the call is on disk, and in the audit log"
     assert files_with(tmp_path, secret) == []
     assert secret not in caplog.text
+
+
+async def asked(place, tool, args):
+    """Call a tool, agree, and return its data."""
+    place.start_call(tool, args, origin=CallOrigin.MCP)
+    await place.answer_question(Gesture.BUTTON)
+    response = await place.answer()
+    assert response.ok, response.error
+    return response.data
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.asyncio(loop_scope="session")
+async def test_a_video_is_recorded_or_streamed_after_a_yes_and_ended(tmp_path):
+    address = "rtmp://192.168.4.2/live/my-key"
+    async with world(tmp_path, MODEL, glasses={"model": "mentra_live"}) as place:
+        await place.switch_glasses_on(mtu=512, speed=20.0, quirks=["stream-orders=stream"])
+        await place.start_daemon()
+        await place.ready()
+        assert (await asked(place, "glasses:record_video", {}))["recording"] is True
+        assert (await place.call("glasses:gallery")).data["busy"] == "video"
+        ended = await place.call("glasses:end_video")
+        assert ended.data["recorded_s"] >= 0
+        assert (await place.call("glasses:gallery")).data["videos"] == 2
+        assert (await place.call("glasses:end_video")).data["text"] == "No video was recorded"
+
+        await asked(place, "glasses:join_wifi", {"ssid": "Café"})
+        streamed = await asked(place, "glasses:record_video", {"url": address})
+        assert streamed == {"streaming": True, "text": "Streaming a video"}
+        assert (await place.call("glasses:end_video")).data["streamed"] is True
+
+        assert (await place.call("glasses:motion")).data["acceleration"] == [0.0, 0.0, 9.8125]
+    assert [name for name in files_with(tmp_path, "my-key") if "glasses/" not in name] == []

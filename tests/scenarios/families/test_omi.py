@@ -104,3 +104,13 @@ async def test_an_agents_photo_is_confirmed_in_a_terminal(tmp_path):
         done = await place.daemon.calls.confirm(token, allow=True)
         assert done.ok, done.error
         assert done.data["turned"] == 180
+
+
+@pytest.mark.asyncio(loop_scope="session")
+async def test_an_omi_vibrates_and_its_motion_is_read_where_it_is_built_in(tmp_path):
+    async with wearing(tmp_path, "omi") as place:
+        assert (await place.call("glasses:vibrate", {"length": "short"})).ok
+        felt = [shown["length"] for shown in place.shown if shown["event"] == "vibrated"]
+        assert felt == ["short"]
+        refused = await place.call("glasses:motion")
+        assert refused.error.code == "HARDWARE_MISSING"

@@ -40,6 +40,7 @@ def heard(wav):
         pytest.param("sim:even_g1", marks=needs("liblc3")),
         pytest.param("sim:mentra_nex", marks=needs("liblc3")),
         "sim:frame",
+        "sim:monocle",
         "sim:omi",
         "sim:openglass",
     ],

@@ -39,7 +39,8 @@ def lacking(glasses, parts, microphone):
     cannot = {
         tool: f"needs a microphone that {what}; {unknown}" for tool, what in microphone.items()
     }
-    return {**none_of(glasses, **parts), **cannot}
+    still = f"needs glasses that vibrate; these glasses ({glasses}) do not say that they do"
+    return {**none_of(glasses, **parts), **cannot, "glasses:vibrate": still}
 
 
 async def photo(place, answer):

@@ -3,6 +3,8 @@
 import asyncio
 import errno
 import os
+from functools import partial
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -136,6 +138,13 @@ def test_a_folder_without_room_is_refused_before_anything_is_recorded(
     with pytest.raises(UserError, match=why) as refused:
         check_file(arguments(tmp_path / "new.jsonl"))
     assert refused.value.fix == "name a file in another folder"
+
+
+def test_a_full_disk_is_noticed_before_anything_is_recorded(tmp_path, monkeypatch):
+    open_full = partial(Path("/dev/full").open, "wb")
+    monkeypatch.setattr(packet_recorder.tempfile, "TemporaryFile", lambda **_where: open_full())
+    with pytest.raises(UserError, match="no space left"):
+        check_file(arguments(tmp_path / "new.jsonl"))
 
 
 def test_where_there_is_room_nothing_is_left_behind(tmp_path):

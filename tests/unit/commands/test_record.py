@@ -60,7 +60,7 @@ async def test_validate_refuses_where_nobody_can_be_asked(tmp_path, more):
         ((), "name the model, or a recording"),
         (("mock:full", "--replay", str(RECORDING)), "is of even_g1, not of mock:full"),
         (("--replay", "/nonexistent.jsonl"), "/nonexistent.jsonl"),
-        (("--replay", __file__), "line 1"),
+        (("--replay", __file__), "is no recording of glassd"),
     ],
 )
 async def test_a_replay_of_what_is_no_recording_is_wrong_usage(words, says):

@@ -171,6 +171,25 @@ def test_many_new_tools_push_out_no_more_than_they_must():
     assert set(state.loaded) < set(TEN), "what is new waits to be asked for"
 
 
+def test_new_tools_that_are_among_the_first_are_loaded_and_the_last_make_room():
+    """The glasses' own, when they are connected."""
+    state, _ = begun(HUNDRED, essential=["p:t001"])
+    own = ("glasses:show_text", "glasses:notify")
+    state, events = selection.adopt(state, (*own, *HUNDRED))
+    assert set(state.loaded) == {*own, *HUNDRED[:5]}
+    assert kinds(events) == [
+        (Kind.LOADED, "glasses:show_text"),
+        (Kind.LOADED, "glasses:notify"),
+        (Kind.UNLOADED, "p:t006"),
+        (Kind.UNLOADED, "p:t005"),
+    ]
+    same, events = selection.adopt(state, (*own, *HUNDRED))
+    assert (same, events) == (state, ()), "they are new once"
+    many = tuple(f"g:t{n}" for n in range(9))
+    state, _ = selection.adopt(state, (*many, *own, *HUNDRED))
+    assert set(state.loaded) == {"p:t001", *many[:6]}, "the essential stay"
+
+
 def test_an_essential_tool_that_comes_later_is_loaded_when_it_comes():
     state, _ = begun(HUNDRED[:50], essential=["p:t099"])
     state, events = selection.adopt(state, HUNDRED)

@@ -1,5 +1,11 @@
 """Which language the wearer speaks, and what follows from a change of the settings."""
 
+import io
+import math
+import struct
+import wave
+from itertools import pairwise
+
 import pytest
 
 from edge.config.model import AudioConfig, MicrophoneConfig, Settings
@@ -12,7 +18,9 @@ from edge.daemon.microphone import Recognisers
 from edge.daemon.sayable_words import SayableWords
 from edge.listening_ports import RecognitionFailed
 from edge.runtime.clock import Clock
+from firmware_bridge.lc3 import FRAME_BYTES, Encoder
 from firmware_bridge.messages import AudioFormat
+from tests.system import needs
 from tests.unit.hearing.children import loud, program
 from tools_cache.api.tool import Source, ToolDefinition
 
@@ -71,6 +79,20 @@ async def test_a_recording_becomes_words_all_of_it(seconds, monkeypatch):
     stream = await (await recognisers.make()).begin(AudioFormat.PCM16, ExpectedWords())
     await stream.close()
     await recognisers.close()
+
+
+@needs("liblc3")
+async def test_a_recording_becomes_a_file():
+    encoder = Encoder(20)
+    tone = [round(12_000 * math.sin(at * math.tau / 40)) for at in range(8000)]  # 400 Hz, 0.5 s
+    pcm = struct.pack(f"<{len(tone)}h", *tone)
+    starts = range(0, len(pcm), FRAME_BYTES)
+    frames = tuple(encoder.encode(pcm[at : at + FRAME_BYTES]) for at in starts)
+    file = await Recognisers(ENGLISH, Clock.system()).wave(AudioFormat.LC3, frames)
+    with wave.open(io.BytesIO(file)) as heard:
+        assert (heard.getframerate(), heard.getnframes()) == (8000, 4000)
+        samples = struct.unpack("<4000h", heard.readframes(4000))
+    assert sum(a < 0 <= b for a, b in pairwise(samples)) == pytest.approx(200, abs=5)
 
 
 async def test_a_recording_is_not_recognised_while_something_else_is():

@@ -286,6 +286,15 @@ async def test_a_tap_in_the_silence_before_a_speech_leaves_it_unspoken(
     assert (report.state, report.reason) == (state, "stopped by the wearer")
 
 
+async def test_speech_of_glasses_that_do_not_count_is_sent_and_not_dropped(open_stage) -> None:
+    glasses = FakeGlasses(Bus(), AUDIO)
+    glasses.samples = None
+    async with open_stage(AUDIO, glasses=glasses) as (stage, _):
+        report = await stage.present("c1", text("One two three."), wait=Wait.DELIVERY)
+    assert report.state is Delivery.SENT
+    assert report.reason == "the glasses do not say whether they played it"
+
+
 @pytest.mark.parametrize(
     ("layout", "words"),
     [

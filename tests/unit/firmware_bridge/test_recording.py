@@ -6,6 +6,7 @@ import asyncio
 import base64
 import json
 import random
+import time
 from contextlib import asynccontextmanager
 from types import SimpleNamespace
 
@@ -29,9 +30,13 @@ from firmware_bridge.messages import (
     StopMicrophone,
     TakePhoto,
     TextLine,
+    VoiceNoteFetched,
 )
 from firmware_bridge.own_commands import (
     BlinkLight,
+    FetchVoiceNote,
+    GetWifi,
+    HotspotChanged,
     LightColor,
     MotionRead,
     SetDisplayPosition,
@@ -61,7 +66,7 @@ class Session:
         self.events = []
         self.news = asyncio.Event()
         transport = SimpleNamespace(max_packet=driver._transport.max_packet)
-        self.take(0.0, Passing.CONNECTED, (mock.glasses.model, transport))
+        self.take(time.monotonic(), Passing.CONNECTED, (mock.glasses.model, transport))
         driver.tap = self.take
 
     def take(self, now, passing, value):
@@ -86,10 +91,11 @@ class Session:
 
 @asynccontextmanager
 async def a_session(model, tmp_path, sound_format):
-    """A page, some sound of the microphone, a battery."""
+    """A page or a question, some sound of the microphone, a battery."""
     async with worn(model, tmp_path, Session) as session:
         page = ShowPage("s", lines=(TextLine(0, "hello"),))
-        await session.driver.request(page, timeout_s=DEADLINE_S)
+        can_show = session.mock.glasses.capabilities["display"]
+        await session.driver.request(page if can_show else GetWifi(), timeout_s=DEADLINE_S)
         await session.driver.request(StartMicrophone(1, sound_format), timeout_s=DEADLINE_S)
         session.mock.glasses.say("one two three")
         await session.until(MicrophoneChunk, 12)
@@ -103,6 +109,11 @@ FAMILIES = [
     ("mock:full", AudioFormat.PCM16),
     pytest.param(
         "even_g1",
+        AudioFormat.LC3,
+        marks=pytest.mark.skipif(bool(lc3.why_not()), reason="needs liblc3"),
+    ),
+    pytest.param(
+        "sim:mentra_live",
         AudioFormat.LC3,
         marks=pytest.mark.skipif(bool(lc3.why_not()), reason="needs liblc3"),
     ),
@@ -399,6 +410,28 @@ def test_names_and_addresses_of_networks_are_replaced():
     messages = [from_tree(line.message) for line in left if line.message]
     assert messages[0].networks[0].ssid == "XXXXXXX'X XX-XX"
     assert messages[1] == WifiChanged(connected=True, ssid="XXXX", address="000.000.0.00")
+
+
+def test_the_password_of_a_hotspot_is_replaced():
+    said = b'{"hotspot":"on","ssid":"Live_A1B2","pw":"correct horse"}'
+    left = about(HotspotChanged(True, "Live_A1B2", "correct horse", "10.0.0.1"), packets=[said])
+    assert b"Live_A1B2" not in contents(left)
+    assert b"correct" not in contents(left)
+    [message] = [from_tree(line.message) for line in left if line.message]
+    assert message == HotspotChanged(True, "XXXX_X0X0", "XXXXXXX XXXXX", "00.0.0.0")
+
+
+def test_a_spoken_note_is_left_out():
+    note = SOUND[:800]
+    lines = [
+        wanted(0.5, FetchVoiceNote(1)),
+        *(to_us(1.0, piece) for piece in cut(note)),
+        meant(1.1, VoiceNoteFetched(1, note)),
+    ]
+    left = leave_out(lines, sound=False, photos=False)
+    assert not any(contents(left)[at : at + 8] in note for at in range(1, 150))
+    assert from_tree(left[-1].message) == VoiceNoteFetched(1, bytes(800))
+    assert leave_out(lines, sound=True, photos=False) == lines
 
 
 def test_a_network_in_two_packets_is_replaced():

@@ -99,6 +99,22 @@ def test_an_unknown_question_is_answered_like_the_nearest_with_its_own_number():
     assert report["known"] == 0
 
 
+def test_a_long_number_is_repeated_wherever_it_stands():
+    glasses = Replayer(
+        [
+            asked(2.0, b'{"id":12345678,"n":1}'.hex()),
+            said(2.1, b'{"type":"ack","id":12345678}'.hex()),
+        ],
+        GATT,
+        Report(),
+        RIGHT,
+    )
+    [due] = glasses.answers(b'{"id":87654321,"n":1}')
+    assert due.packet == b'{"type":"ack","id":87654321}'
+    [due] = glasses.answers(b'{"id":8765432 ,"n":1}')
+    assert b"12345678" in due.packet, "it is no number of the same length"
+
+
 def test_of_several_of_a_kind_the_most_alike_answers():
     lines = [asked(1.0, "3a01"), said(1.1, "3aff"), asked(2.0, "3a0201"), said(2.1, "3aee")]
     glasses = Replayer(lines, GATT, Report(), RIGHT)

@@ -43,6 +43,7 @@ from firmware_bridge.messages import (
     UpdatePage,
     VoiceNoteFetched,
 )
+from firmware_bridge.own_commands import Restart, SetHeadUpAction
 from firmware_bridge.sides import Side
 from firmware_bridge.sim.glasses import MockGlasses
 from firmware_bridge.sim.peripheral import serve
@@ -651,7 +652,10 @@ def test_the_newest_setting_of_each_kind_is_kept_per_glasses():
     settings.accept(PAGE)
     settings.accept(SetBrightness(level=5))
     settings.accept(SetSilentMode(on=True))
-    assert settings.of("a") == (SetBrightness(level=5), SetSilentMode(on=True))
+    settings.accept(SetHeadUpAction(dashboard=False))
+    settings.accept(Restart())
+    kept = SetBrightness(level=5), SetSilentMode(on=True), SetHeadUpAction(dashboard=False)
+    assert settings.of("a") == kept
     assert settings.of("b") == ()
     assert settings.of("a") == ()
 

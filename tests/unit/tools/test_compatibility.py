@@ -196,6 +196,20 @@ def test_details_of_hardware_that_is_not_there_are_left_over_and_count_for_nothi
     assert none.detail(Hardware.DISPLAY, "lines") is None
 
 
+@pytest.mark.parametrize(
+    ("known", "reason"),
+    [
+        ({"haptic": True}, ""),
+        ({"haptic": False}, "needs glasses that vibrate; these glasses do not"),
+        ({}, "needs glasses that vibrate; these glasses do not say that they do"),
+    ],
+)
+def test_what_glasses_have_beside_all_parts_is_a_detail_of_themselves(known, reason):
+    need_haptic = [Requirement("EXIST", details=(Detail("haptic", equal=True),))]
+    verdict = judge(need_haptic, glasses(**known), stale=False)
+    assert (verdict.reason, verdict.compatible) == (reason, not reason)
+
+
 def test_a_flag_without_details_is_there_and_nothing_more_is_known_of_it():
     assert judge(need("IMU"), LENS, stale=False).compatible
     assert judge(

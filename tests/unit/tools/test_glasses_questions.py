@@ -71,7 +71,7 @@ class Glasses:
         return Done()
 
     async def ask(self, question, **details):
-        return await GlassesQuestions(self, self.bus, no_words)(question, details)
+        return await GlassesQuestions(self, self.bus, no_words, no_words)(question, details)
 
     async def fails(self, question="wifi", **details):
         with pytest.raises(ToolFailure) as failed:

@@ -61,7 +61,7 @@ G1 = Capabilities.of(
     "even_g1", catalog.find("even_g1").capabilities, origin=Origin.CATALOGUE, now=0.0
 )
 LIT = dict.fromkeys(
-    ("light", "light.brightness", "light.blink", "microphone", "microphone.gain"), True
+    ("light", "light.brightness", "light.blink", "microphone", "microphone.gain", "haptic"), True
 ) | {"camera": True, "camera.gallery": True}
 ALL = G1.merged(Capabilities.of("", LIT, origin=Origin.FIRMWARE, now=0.0))
 SPOT = Tile(1, 2, 8, 1, 1, b"\xf0")

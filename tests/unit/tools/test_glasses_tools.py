@@ -2,6 +2,7 @@
 glasses are told.
 """
 
+import base64
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,8 @@ from firmware_bridge.own_commands import (
     StartTranslation,
     SwitchLightOff,
     Turn,
+    Vibrate,
+    Vibration,
 )
 from tests.unit.tools.compiled import shipped as compiled
 from tests.unit.tools.test_glasses_settings import ALL, CLOCK, Glasses
@@ -143,6 +146,8 @@ GREEN = LightColor.GREEN
     [
         ("glasses:light", {"level": 20}, DimLight(20), "Light: 20 %"),
         ("glasses:light", {"off": True}, SwitchLightOff(), "Light: off"),
+        ("glasses:vibrate", {}, Vibrate(), "Vibration: medium"),
+        ("glasses:vibrate", {"length": "long"}, Vibrate(Vibration.LONG), "Vibration: long"),
         ("glasses:light", {"color": "green"}, BlinkLight(GREEN), "Light: green"),
         (
             "glasses:light",
@@ -278,6 +283,11 @@ async def test_a_spoken_note_is_listed_and_returned_as_words_or_sound(run):
     assert answer.data["text"] == "1: 2026-11-28 14:03:10"
     answer = await run("glasses:voice_notes", {"note": 1}, ask=ask)
     assert answer.data == {**found, "text": "buy milk"}
+    wave = base64.b64encode(bytes(200_000)).decode()
+    found = {"note": 1, "seconds": 12.5, "why_no_words": "no recogniser", "wave": wave}
+    answer = await run("glasses:voice_notes", {"note": 1}, ask=ask)
+    assert answer.error.code is ErrorCode.NOT_ACCEPTED
+    assert answer.error.message.endswith("its words cannot be had: no recogniser")
     found = {"note": 1, "seconds": 2.5, "why_no_words": "no recogniser", "wave": "UklGRg=="}
     answer = await run("glasses:voice_notes", {"note": 1}, ask=ask)
     assert answer.data["why_no_words"] == "no recogniser"

@@ -59,6 +59,7 @@ RARE = {
     "wifi": True,
     "wifi.setup": True,
     "imu": True,
+    "haptic": True,
 }
 """Parts that few glasses have, and for which there are tools."""
 OF_A_CAMERA = {f"glasses:{tool}" for tool in ("take_photo", "gallery", "record_video", "end_video")}

@@ -193,6 +193,7 @@ def test_the_shipped_tools_compile_and_are_these():
         "glasses:navigate": ["DISPLAY"],
         "glasses:preferences": ["DISPLAY"],
         "glasses:restart": ["DISPLAY"],
+        "glasses:vibrate": ["EXIST"],
         "glasses:translate": ["DISPLAY"],
         "glasses:voice_notes": ["MICROPHONE"],
         "glasses:remove_voice_note": ["MICROPHONE"],

@@ -1,10 +1,12 @@
 """Returns the spoken notes that the glasses keep, or what is said in one."""
 
+import base64
 from collections.abc import Mapping
+from typing import Final
 
-from tools_cache.api.tool import Json, ToolContext
+from tools_cache.api.tool import Json, ToolContext, ToolFailure
 
-_TYPE = "audio/wav"
+_TYPE: Final = "audio/wav"
 
 
 async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
@@ -19,7 +21,11 @@ async def execute(args: Mapping[str, Json], ctx: ToolContext) -> Json:
     if wave is None:
         return {"data": {**found, "text": found["words"] or "Nothing was understood"}}
     said = f"A spoken note of {found['seconds']:g} s"
-    sound = {"type": "audio", "data": wave, "mimeType": _TYPE}
+    try:
+        sound = await ctx.attach(base64.b64decode(wave), _TYPE)
+    except ToolFailure as failure:
+        why = f"{failure.error.message}; its words cannot be had: {found['why_no_words']}"
+        raise ToolFailure.of(failure.error.code, why) from None
     return {
         "ok": True,
         "data": {**found, "type": _TYPE, "text": said},

@@ -19,13 +19,14 @@ from firmware_bridge.messages import (
     Ping,
     SetBrightness,
     SetHeadUpAngle,
+    SetSilentMode,
     ShowPage,
     StartMicrophone,
     StopMicrophone,
     TextLine,
     Tile,
 )
-from firmware_bridge.own_commands import GetMotion, MotionRead
+from firmware_bridge.own_commands import GetMotion, MotionRead, Restart, SetDisplayPosition
 from firmware_bridge.sides import Side
 from firmware_bridge.sim.mentra_nex.glasses import more_follow
 from firmware_bridge.sim.mentra_nex.quirks import QUIRKS
@@ -146,3 +147,13 @@ async def test_the_motion_sensor_is_read_where_there_is_one(tmp_path):
     async with nex(tmp_path, "motion=no") as glasses:
         with pytest.raises(CommandRefused, match="unsupported"):
             await glasses.ask(GetMotion())
+
+
+async def test_its_settings_are_kept_and_a_restart_ends_the_connection(tmp_path):
+    async with nex(tmp_path) as glasses:
+        assert await glasses.ask(SetSilentMode(on=True)) == Done()
+        assert await glasses.ask(SetDisplayPosition(7, 9)) == Done()
+        kept = glasses.mock.glasses.settings
+        assert (kept["silent"], kept["height"], kept["depth"]) == (True, 7, 4)
+        assert await glasses.ask(Restart()) == Done()
+        await glasses.ear.wait("restart")

@@ -28,6 +28,7 @@ from firmware_bridge.messages import (
     Tile,
 )
 from firmware_bridge.models import Advertisement
+from firmware_bridge.own_commands import BlinkLight, LightColor, SwitchLightOff
 from firmware_bridge.sim.faults import parse_fault
 from firmware_bridge.sim.inproc import start_mock
 from firmware_bridge.sim.model_specs import parts_of
@@ -118,6 +119,13 @@ async def test_battery_and_brightness(monocle):
     assert BatteryChanged(41) in await monocle.wait(BatteryChanged)
     await monocle.ask(SetBrightness(100))
     assert monocle.mock.glasses.settings["brightness"] == 100
+
+
+async def test_the_light_shines(monocle):
+    await monocle.ask(BlinkLight(LightColor.RED, times=2))
+    await monocle.ear.wait("light", where=lambda e: (e["color"], e["times"]) == ("red", 2))
+    await monocle.ask(SwitchLightOff())
+    await monocle.ear.wait("light", where=lambda e: e["color"] is None)
 
 
 async def test_a_photo_arrives(monocle):

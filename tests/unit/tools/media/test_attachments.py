@@ -8,9 +8,9 @@ import json
 
 import pytest
 
-from edge.tools import attachments
-from edge.tools.attachments import MOST_INLINE, attach
 from edge.tools.cloud_http import CloudHttp
+from edge.tools.media import attachments
+from edge.tools.media.attachments import MOST_INLINE, attach
 from tools_cache.api.tool import CallOrigin, ErrorCode, ToolFailure
 
 pytestmark = pytest.mark.enable_socket

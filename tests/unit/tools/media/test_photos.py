@@ -7,9 +7,9 @@ import pytest
 from edge.ports import GlassesAway, GlassesStatus
 from edge.runtime.bus import Bus
 from edge.runtime.events import GlassesLost
-from edge.tools import photos
 from edge.tools.context import Context
-from edge.tools.photos import GlassesCamera
+from edge.tools.media import photos
+from edge.tools.media.photos import GlassesCamera
 from edge.tools.services import Services
 from firmware_bridge import catalog
 from firmware_bridge.capabilities import Capabilities, Origin

@@ -4,19 +4,16 @@ Imported at the first question.
 
 import asyncio
 import base64
-import struct
-from array import array
 from collections.abc import AsyncIterable, Awaitable, Callable
 from datetime import UTC, datetime
 from typing import Final
 
-from edge.listening_ports import RecognitionFailed
+from edge.listening_ports import CannotListen, RecognitionFailed
 from edge.ports import GlassesPort
 from edge.runtime.bus import Bus
 from edge.runtime.events import DaemonEvent, GlassesLost
 from edge.runtime.first_completed import run_unless
 from firmware_bridge.deadlines import timeout
-from firmware_bridge.lc3 import FRAME_BYTES, Decoder, Lc3Missing
 from firmware_bridge.messages import AudioFormat, OwnCommand, VoiceNoteFetched
 from firmware_bridge.own_commands import DeleteVoiceNote, FetchVoiceNote
 from tools_cache.api.tool import ErrorCode, Json, ToolFailure
@@ -25,25 +22,24 @@ ARRIVE_S: Final = 40.0
 """Seconds until a note is here: one of 30 s has 300 packets."""
 LC3_BYTES: Final = 20
 """Of a frame of 10 ms."""
-RATE: Final = 8000
-MOST_S: Final = 16
-"""Seconds of sound that fit a result (192 KiB) as base64, a byte each sample."""
-_BIAS: Final = 0x84
-_CLIP: Final = 32635
-
-Words = Callable[[AudioFormat, tuple[bytes, ...]], Awaitable[str]]
+Frames = tuple[bytes, ...]
+Words = Callable[[AudioFormat, Frames], Awaitable[str]]
+Wave = Callable[[AudioFormat, Frames], Awaitable[bytes]]
 Request = Callable[[OwnCommand], Awaitable[None]]
 
 
 class VoiceNotes:
-    """`words` recognises sound, or raises `RecognitionFailed`; `request` sends a command, or raises
-    `ToolFailure`.
+    """`words` recognises sound, or raises `RecognitionFailed`; `wave` makes a WAV file of it, or
+    raises `CannotListen`; `request` sends a command, or raises `ToolFailure`.
     """
 
-    def __init__(self, glasses: GlassesPort, bus: Bus, words: Words, request: Request) -> None:
+    def __init__(
+        self, glasses: GlassesPort, bus: Bus, words: Words, wave: Wave, request: Request
+    ) -> None:
         self._glasses = glasses
         self._bus = bus
         self._words = words
+        self._wave = wave
         self._request = request
         self._coming: asyncio.Future[VoiceNoteFetched] | None = None
         self._number = -1
@@ -67,17 +63,11 @@ class VoiceNotes:
         try:
             return {**found, "words": await self._words(fetched.format, frames)}
         except RecognitionFailed as failed:
-            if len(frames) > MOST_S * 100:
-                raise _failure(
-                    ErrorCode.NOT_ACCEPTED,
-                    f"The note has {len(frames) // 100} s, and its words cannot be had: {failed}; "
-                    f"a result holds {MOST_S} s of sound",
-                ) from None
             why = str(failed)
         try:
-            wave = await asyncio.to_thread(wave_of, frames)
-        except Lc3Missing as missing:
-            raise _failure(ErrorCode.TOOL_UNAVAILABLE, str(missing)) from None
+            wave = await self._wave(fetched.format, frames)
+        except CannotListen as failed:
+            raise _failure(ErrorCode.TOOL_UNAVAILABLE, str(failed)) from None
         return {**found, "why_no_words": why, "wave": base64.b64encode(wave).decode()}
 
     async def remove(self, note: int) -> dict[str, Json]:
@@ -133,26 +123,6 @@ async def _lost(events: AsyncIterable[DaemonEvent]) -> None:
 def _moment(at: int) -> str:
     """Return a time of the glasses' clock, which shows local time."""
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%d %H:%M:%S")
-
-
-def wave_of(frames: tuple[bytes, ...]) -> bytes:
-    """Return LC3 frames as a WAV file of 8 kHz and µ-law. Raises `Lc3Missing`."""
-    decoder = Decoder(LC3_BYTES)
-    whole = [frame for frame in frames if len(frame) == LC3_BYTES]
-    pcm = array("h", b"".join(decoder.decode(frame)[:FRAME_BYTES] for frame in whole))
-    data = bytes(_mulaw((one + two) // 2) for one, two in zip(pcm[::2], pcm[1::2], strict=True))
-    form = struct.pack("<HHIIHHH", 7, 1, RATE, RATE, 1, 8, 0)
-    body = b"WAVEfmt " + struct.pack("<I", len(form)) + form
-    body += b"data" + struct.pack("<I", len(data)) + data + bytes(len(data) % 2)
-    return b"RIFF" + struct.pack("<I", len(body)) + body
-
-
-def _mulaw(sample: int) -> int:
-    """Return a sample of 16 bits as ITU-T G.711 has it."""
-    size = min(abs(sample), _CLIP) + _BIAS
-    exponent = size.bit_length() - 8
-    code = exponent << 4 | size >> exponent + 3 & 0x0F
-    return ~(code | (0x80 if sample < 0 else 0)) & 0xFF
 
 
 def _failure(code: ErrorCode, message: str, suggestion: str | None = None) -> ToolFailure:

@@ -1,0 +1,1 @@
+"""Sounds and pictures of finished glasses, for tools."""
