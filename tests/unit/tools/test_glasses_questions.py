@@ -238,7 +238,8 @@ async def test_a_stream_is_begun_once_it_runs():
 
 
 async def test_a_stream_that_fails_says_why():
-    glasses = Glasses(StreamChanged(False, "error", "no Wi-Fi connection"))
+    connecting = StreamChanged(False, "connecting")
+    glasses = Glasses(connecting, StreamChanged(False, "error", "no Wi-Fi connection"))
     error = await glasses.fails("stream_video", url=URL)
     assert error.message == "The glasses refused: no Wi-Fi connection"
 
