@@ -31,6 +31,10 @@ MAX_TEXT: Final = 300
 """Characters of a problem."""
 CLOSE: Final = 0.001
 """Seconds by which a number that was computed from times may differ."""
+LATE_S: Final = 1.0
+"""Seconds between a packet and the line of what was understood by it, at most: a slow write takes
+as long. A recording may be ended between the two.
+"""
 _MEDIA: Final = MicrophoneChunk | PhotoTaken | AudioChunk | VoiceNoteFetched
 
 
@@ -66,7 +70,8 @@ class _Central:
         self._codec: Codec[Any] = model.codec(lines[0].session)
         self._two_sided = model.arms is not None
         self._to_write: deque[Any] = deque()
-        self._messages: deque[Incoming] = deque()
+        self._messages: deque[tuple[float, Incoming]] = deque()
+        """Each with its time in the recording."""
 
     def run(self) -> None:
         for line in self._lines:
@@ -74,8 +79,9 @@ class _Central:
                 self._play(line)
             except (BridgeError, ValueError) as error:
                 self._problem(line, f"{type(error).__name__}: {error}")
-        if self._messages:
-            more = ", ".join(type(each.message).__name__ for each in self._messages)
+        ended_at = self._lines[-1].at
+        if missing := [each for at, each in self._messages if at < ended_at - LATE_S]:
+            more = ", ".join(type(each.message).__name__ for each in missing)
             self._problem(self._lines[-1], f"understood, but not recorded: {more}")
 
     def _problem(self, line: Line, text: str) -> None:
@@ -98,36 +104,37 @@ class _Central:
             try:
                 self._codec.receive_packet(line.packet(), self._now(line))
             finally:
-                self._take()
+                self._take(line)
         elif line.to:
             self._write(line)
 
     def _write(self, line: Line) -> None:
         """Take from the codec what it wrote here; its content is its own business."""
         if not self._to_write:
-            self._turn(self._now(line))
+            self._turn(line)
         if not self._to_write:
             self._problem(line, f"the codec does not write here: {line.data or line.side}")
         else:
             self._to_write.popleft()
 
-    def _turn(self, now: float) -> None:
+    def _turn(self, line: Line) -> None:
+        now = self._now(line)
         self._codec.handle_timer(now)
         self._to_write.extend(self._codec.packets_to_send(now))
-        self._take()
+        self._take(line)
 
-    def _take(self) -> None:
+    def _take(self, line: Line) -> None:
         while (incoming := self._codec.next_event()) is not NEED_DATA:
-            self._messages.append(incoming)
+            self._messages.append((line.at, incoming))
 
     def _compare(self, line: Line) -> None:
         if not self._messages:
-            self._turn(self._now(line))
+            self._turn(line)
         recorded = from_tree(line.message or {})
         if not self._messages:
             self._problem(line, f"not understood: {_show(recorded)}")
             return
-        incoming = self._messages.popleft()
+        _, incoming = self._messages.popleft()
         self._played.messages.append(incoming.message)
         if incoming.re != line.re or not same(incoming.message, recorded):
             found, wanted = _show(incoming.message), _show(recorded)

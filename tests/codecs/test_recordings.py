@@ -92,6 +92,30 @@ def test_a_message_that_no_packet_has_is_noticed(path):
     assert "not understood: BatteryChanged" in problem
 
 
+@recordings
+def test_a_recording_may_be_ended_after_any_line(path):
+    recording = read(path)
+    lines = recording.lines[: 1 + recording.lines.index(next(filter(is_message, recording.lines)))]
+    for end in range(1, min(len(recording.lines), len(lines) + 60)):
+        begun = Recording(recording.header, recording.lines[:end])
+        assert not play_to_central(begun).problems, end
+
+
+@recordings
+def test_a_message_that_is_left_out_is_noticed(path):
+    recording = read(path)
+    at = next(n for n, line in enumerate(recording.lines) if is_message(line))
+    missing = Recording(recording.header, recording.lines[:at] + recording.lines[at + 1 :])
+    assert play_to_central(missing).problems
+    none = tuple(line for line in recording.lines if not is_message(line))
+    problems = play_to_central(Recording(recording.header, none)).problems
+    assert [each for each in problems if "understood, but not recorded" in each]
+
+
+def is_message(line):
+    return line.message is not None
+
+
 def test_the_recorded_commands_are_those_that_mock_glasses_read():
     recording = read(FOLDER / "mock_full.jsonl")
     sent = [from_tree(line.command) for line in recording.lines if line.command]
