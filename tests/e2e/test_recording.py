@@ -55,7 +55,7 @@ def test_an_owner_validates_glasses_and_the_answers_are_in_the_recording(tmp_pat
     path = tmp_path / "v.jsonl"
     with wear("mock:full") as glasses:
         owner = Owner("validate", str(path), socket=glasses.socket)
-        owner.reads("texts of all pages and notifications")
+        owner.reads("texts of all pages, notifications")
         owner.reads("Type yes, then Enter: ")
         owner.types("yes")
         owner.reads("Does the lens show: glassd 1 2 3")
@@ -78,6 +78,10 @@ def test_an_owner_validates_glasses_and_the_answers_are_in_the_recording(tmp_pat
         owner.types("yes")
         owner.reads("Did you hear")
         owner.types("yes")
+        owner.reads("Now speak")
+        owner.reads("packets of sound")
+        owner.reads("May the glasses take a photo now?")
+        owner.types("no")
         owner.reads("packets of mock:full")
         assert owner.end() == 0
         address = glasses.status()["glasses"]["address"]
@@ -86,14 +90,17 @@ def test_an_owner_validates_glasses_and_the_answers_are_in_the_recording(tmp_pat
     for line in recording.lines:
         if line.answer:
             answers.setdefault(line.answer["check"], []).append(line.answer["said"])
+    heard = answers["sound"].pop()
+    assert re.fullmatch(r"\d+ packets of sound", heard)
     assert answers == {
         "text": ["yes"],
         "widths": ["no"],
         "scripts": ["Greek and Russian only"],
         "picture": [""],
-        "taps": ["seen", "not seen"],
+        "taps": ["seen", "not seen", "not seen"],
         "battery": ["yes"],
         "sound": ["yes"],
+        "photo": ["no"],
     }
     [called] = [
         line.answer["call"]
