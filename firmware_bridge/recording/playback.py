@@ -30,10 +30,14 @@ from firmware_bridge.sides import Side
 MAX_TEXT: Final = 300
 """Characters of a problem."""
 CLOSE: Final = 0.001
-"""Seconds by which a number that was computed from times may differ."""
+"""By how much a number may differ that was rounded."""
 LATE_S: Final = 1.0
 """Seconds between a packet and the line of what was understood by it, at most: a slow write takes
 as long. A recording may be ended between the two.
+"""
+SLACK_S: Final = (0.0, 0.01, 0.05, 0.2)
+"""Seconds after a recorded write within which the codec may want to write: it counts its pauses
+from when it was asked, which no recording says exactly.
 """
 _MEDIA: Final = MicrophoneChunk | PhotoTaken | AudioChunk | VoiceNoteFetched
 
@@ -110,15 +114,16 @@ class _Central:
 
     def _write(self, line: Line) -> None:
         """Take from the codec what it wrote here; its content is its own business."""
-        if not self._to_write:
-            self._turn(line)
+        for slack_s in SLACK_S:
+            if not self._to_write:
+                self._turn(line, slack_s)
         if not self._to_write:
             self._problem(line, f"the codec does not write here: {line.data or line.side}")
         else:
             self._to_write.popleft()
 
-    def _turn(self, line: Line) -> None:
-        now = self._now(line)
+    def _turn(self, line: Line, slack_s: float = 0.0) -> None:
+        now = self._now(line) + slack_s
         self._codec.handle_timer(now)
         self._to_write.extend(self._codec.packets_to_send(now))
         self._take(line)
@@ -169,11 +174,14 @@ def _comparable(message: Any) -> Any:
     return [message.stream, message.index, [len(frame) for frame in message.frames]]
 
 
-def _alike(one: Any, other: Any) -> bool:
+def _alike(one: Any, other: Any, close: float = CLOSE) -> bool:
     if isinstance(one, float) and isinstance(other, float):
-        return math.isclose(one, other, abs_tol=CLOSE)
+        return math.isclose(one, other, abs_tol=close)
     if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_alike(one[key], other[key]) for key in one)
+        return one.keys() == other.keys() and all(
+            _alike(one[key], other[key], SLACK_S[-1] if key.endswith("_s") else CLOSE)
+            for key in one
+        )
     if isinstance(one, list) and isinstance(other, list):
         return len(one) == len(other) and all(map(_alike, one, other))
     return bool(one == other)

@@ -8,6 +8,7 @@ import pytest
 from firmware_bridge.recording.files import read
 from firmware_bridge.recording.playback import play_to_central, play_to_glasses
 from tests.documents.place import Place
+from tests.system import needs
 
 pytestmark = [pytest.mark.enable_socket, pytest.mark.timeout(300)]
 
@@ -32,7 +33,7 @@ def answer(terminal, place, name):
     [
         ("even_g1", {"text", "widths", "scripts", "picture", "taps", "battery", "sound"}),
         ("frame", {"text", "widths", "scripts", "picture", "taps", "battery", "sound", "photo"}),
-        ("mentra_live", {"taps", "battery", "sound", "photo"}),
+        pytest.param("mentra_live", {"taps", "battery", "sound", "photo"}, marks=needs("liblc3")),
         ("omi", {"taps", "battery", "sound"}),
         ("omi_glass", {"battery", "sound", "photo"}),
     ],
