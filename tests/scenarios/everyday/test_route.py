@@ -102,8 +102,11 @@ async def test_the_step_is_on_the_lens_again_after_a_lost_link_and_after_a_resta
             place.tap()
             await shows(place, number)
         asked = len(service.asked)
+        place.mark()
         await drop(place)
         await shows(place, 3)
+        # A page that is still being drawn when the daemon stops is cleared by the next one.
+        await place.heard("lens.acknowledged", page=3)
 
         await place.stop_daemon()
         place.mock.glasses.lens.clear()
