@@ -1,8 +1,8 @@
 """Rejects requests from other sites' pages in a developer's browser, before any route.
 
 A page elsewhere can send requests to 127.0.0.1, or give its own name that address. So the Host must
-be known, an Origin must match it, and a body must be JSON or sent with PUT, both of which a browser
-sends to another site only after a preflight request.
+be known, an Origin must match it, and a body must be JSON, which a browser sends to another site
+only after a preflight request. The same holds for an upload, which is sent with PUT.
 """
 
 import asyncio
@@ -26,6 +26,7 @@ Scope = MutableMapping[str, Any]
 App = Callable[
     [Scope, Callable[[], Awaitable[Any]], Callable[[Any], Awaitable[None]]], Awaitable[None]
 ]
+UPLOADS: Final = "/api/uploads/"
 RESOLVE_S: Final = 5.0
 PEER: Final = "glassd.peer"
 """Key of the ASGI scope with the client certificate (DER) that TLS verified; absent without one."""
@@ -66,10 +67,14 @@ def _refusal(scope: Scope, names: Collection[str]) -> tuple[int, str, str] | Non
         return 403, "DENIED", f"Origin: pages of {origin[:80]!r} may not use this cloud"
     has_body = headers.get(b"content-length", "0") != "0" or b"transfer-encoding" in headers
     kind = headers.get(b"content-type", "").partition(";")[0].strip().lower()
-    if has_body and kind != "application/json" and scope["method"] != "PUT":
+    if has_body and kind != "application/json" and not _is_upload(scope):
         problem = "must be application/json (curl: --json instead of -d)"
         return 415, "INVALID_REQUEST", f"Content-Type: {problem}"
     return None
+
+
+def _is_upload(scope: Scope) -> bool:
+    return scope["method"] == "PUT" and str(scope["path"]).startswith(UPLOADS)
 
 
 def _address(origin: str) -> str | None:

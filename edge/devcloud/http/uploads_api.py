@@ -4,6 +4,7 @@ import hashlib
 from typing import TYPE_CHECKING, Final
 
 from edge.devcloud.http.auth import Authentication, Refusal, answer, read_body
+from edge.devcloud.http.guard import UPLOADS
 from edge.devcloud.uploads import MOST_BYTES, Upload, Uploads
 
 if TYPE_CHECKING:
@@ -11,7 +12,6 @@ if TYPE_CHECKING:
     from starlette.responses import Response
     from starlette.routing import Route
 
-PATH: Final = "/api/uploads/"
 KINDS: Final = ("image/", "audio/")
 MOST_KIND: Final = 100
 _AS_FILE: Final = {
@@ -32,7 +32,7 @@ class UploadsApi:
     def routes(self) -> "list[Route]":
         from starlette.routing import Route  # noqa: PLC0415 - heavy, and only the server needs it
 
-        guarded, path = self._auth.guarded, f"{PATH}{{sha256}}"
+        guarded, path = self._auth.guarded, f"{UPLOADS}{{sha256}}"
         return [
             Route(path, guarded(self._put), methods=["PUT"]),
             Route(path, guarded(self._get), methods=["GET"]),
@@ -51,7 +51,7 @@ class UploadsApi:
         if hashlib.sha256(data).hexdigest() != sha256:
             raise _invalid("body: its SHA-256 is not the one in the path (hexadecimal)")
         await self._uploads.put(user, sha256, Upload(kind, data))
-        return answer({"url": PATH + sha256}, status=201)
+        return answer({"url": UPLOADS + sha256}, status=201)
 
     async def _get(self, request: "Request") -> "Response":
         from starlette.responses import Response  # noqa: PLC0415 - see routes()

@@ -199,7 +199,7 @@ def _weather(command: SetWeather) -> Fields:
 
 
 def _position(command: SetDisplayPosition) -> list[Exchange]:
-    """Return the messages for height (0 to 8 of ours) and depth (1 to 9)."""
+    """Return the messages for height (0 to 8) and depth (1 to 9)."""
     vertical, depth = (3 * command.height + 1) // 2, (command.depth - 1) // 3
     return [
         config.change(config.VERTICAL, {1: vertical}),

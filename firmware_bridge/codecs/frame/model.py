@@ -377,7 +377,7 @@ _MONOCLE: Final = Model(
         ),
         Quirk(
             "nobody-pairs",
-            "the firmware refuses to pair (monocle-micropython: main.c): whoever is near can "
+            "the firmware refuses to pair (monocle-micropython: main.c): anybody near can "
             "connect and run programs",
         ),
     ),

@@ -45,7 +45,7 @@ class MonocleDevice(FrameDevice):
     """Set by a statement, not yet carried out."""
     raw: bool = False
     started: bool = False
-    """Whether a program was started, and nobody was told yet."""
+    """Whether a program was started, and this is not reported yet."""
     typed: bytearray = field(default_factory=bytearray)
     _file: str | None = None
 
@@ -92,7 +92,7 @@ class MonocleDevice(FrameDevice):
         return f"\x04{text}\x04>" if self.raw else f"{text}>>> "
 
     def reboot(self, *, main: bool) -> Iterator[str]:
-        """Start anew, with main.py unless in safe mode."""
+        """Restart, with main.py unless in safe mode."""
         self.reset()
         self.program, self._file, self.raw = None, None, False
         self.typed.clear()

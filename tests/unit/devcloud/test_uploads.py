@@ -85,6 +85,13 @@ async def test_a_bad_upload_is_refused_with_its_reason(tmp_path, where, data, ki
         assert (await c.get(where, headers=KIND)).status_code == 404
 
 
+async def test_only_an_upload_may_be_something_else_than_json(tmp_path):
+    async with cloud(tmp_path) as c:
+        for method, where in (("PUT", "/devcloud/sessions/eve"), ("POST", path(PHOTO))):
+            refused = await c.request(method, where, content=PHOTO, headers=KIND)
+            assert refused.status_code == 415
+
+
 async def test_an_upload_ends_after_a_day(tmp_path, monkeypatch):
     db = await open_shared(tmp_path / "uploads.db")
     now = 1_800_000_000.0
